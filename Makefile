@@ -18,7 +18,7 @@ demo: ## build and run the demo shop
 	@mkdir -p build
 	@cmake --preset release > build/release.log 2>&1 || { cat build/release.log >&2; exit 1; }
 	@$(BUILD) release -j$(JOBS) --target postrider-shop
-	@$$(find build/release/examples -type f -name postrider-shop)
+	@build/release/examples/postrider-shop
 
 test: ## build and run all tests, against SQLite, PostgreSQL and MariaDB
 	@scripts/setup test
