@@ -5,6 +5,18 @@ if(NOT POSTRIDER_INSTALL)
 endif()
 include(CMakePackageConfigHelpers)
 
+# pkg-config files find the prefix from where they lie, so an installed tree can be moved.
+set(pc_prefix "${CMAKE_INSTALL_PREFIX}")
+set(pc_libdir "${CMAKE_INSTALL_FULL_LIBDIR}")
+set(pc_includedir "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" AND NOT IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+  cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
+             OUTPUT_VARIABLE up)
+  set(pc_prefix "\${pcfiledir}/${up}")
+  set(pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+  set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/postrider")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.hpp")
