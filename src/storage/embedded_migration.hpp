@@ -5,11 +5,7 @@
 
 namespace postrider {
 
-/// One numbered migration, embedded into the library at build time from
-/// src/backends/<backend>/migrations/NNN_name.up.sql and NNN_name.down.sql. The views live as long as the program.
-///
-/// The build defines, in ascending order of version, for each backend:
-///   namespace postrider::<backend> { std::span<const EmbeddedMigration> embedded_migrations(); }
+/// One numbered step of the schema, compiled into the library from migrations/NNN_name.{up,down}.sql.
 struct EmbeddedMigration {
   int version;
   std::string_view name;

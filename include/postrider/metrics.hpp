@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "postrider/clock.hpp"
+
+namespace postrider {
+
+/// Where the engines count. Called from any thread, at times many thousand times a second: be quick, don't throw.
+/// Every method does nothing by default: override what you want to see.
+class MetricsExporter {
+ public:
+  virtual ~MetricsExporter() = default;
+
+  // Outbox counters.
+  virtual void increment_hot_enqueued() {}
+  /// The hot queue was full: the row stays NEW in the database and the poller brings it.
+  virtual void increment_hot_dropped() {}
+  virtual void increment_cold_enqueued() {}
+  virtual void increment_dispatch_success() {}
+  virtual void increment_dispatch_failure() {}
+  virtual void increment_dispatch_dead() {}
+  /// A result arrived after the row's lease had gone to somebody else; the newer owner decides.
+  virtual void increment_stale_completions(std::size_t) {}
+  /// Writing results to the database failed; it is tried again.
+  virtual void increment_flush_failures() {}
+  virtual void increment_poll_failures() {}
+
+  // Outbox gauges.
+  virtual void record_queue_depths(std::size_t /*hot*/, std::size_t /*cold*/) {}
+  virtual void record_oldest_lag(Duration) {}
+  virtual void record_in_flight(std::size_t) {}
+
+  // Outbox histograms.
+  /// From handing the event to the queue to entering the first listener.
+  virtual void observe_queue_wait(Duration) {}
+  /// All listeners of one event.
+  virtual void observe_listener_time(Duration) {}
+  virtual void observe_flush(std::size_t /*events*/, Duration) {}
+  virtual void observe_claim(std::size_t /*events*/, Duration) {}
+
+  /// Counts nothing. Lives for ever.
+  [[nodiscard]] static MetricsExporter& none() noexcept;
+};
+
+}  // namespace postrider

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Everything. Single headers compile faster.
+#pragma once
+
+#include "postrider/clock.hpp"
+#include "postrider/error.hpp"
+#include "postrider/event.hpp"
+#include "postrider/listener.hpp"
+#include "postrider/log.hpp"
+#include "postrider/metrics.hpp"
+#include "postrider/open.hpp"
+#include "postrider/outbox.hpp"
+#include "postrider/retry_policy.hpp"
+#include "postrider/storage.hpp"
+#include "postrider/transaction.hpp"

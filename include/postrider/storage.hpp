@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "postrider/clock.hpp"
+#include "postrider/identifier.hpp"
+#include "postrider/log.hpp"
+#include "postrider/migration.hpp"
+#include "postrider/transaction.hpp"
+
+namespace postrider {
+
+class OutboxStore;
+class OutboxAdminStore;
+
+struct StorageOptions {
+  /// Connections at most (1 to 1000). SQLite: readers; it has one writer in any case.
+  std::size_t pool_size = 16;
+  /// How long to wait for a free connection before Error(timeout).
+  Duration acquire_timeout = std::chrono::seconds{10};
+  /// How long one attempt to connect may take.
+  Duration connect_timeout = std::chrono::seconds{5};
+  /// Where the tables live: a schema on PostgreSQL, a table prefix (with `_` behind it) elsewhere.
+  Identifier schema = "postrider";
+  /// SQLite only. false: `synchronous=NORMAL`, faster, but a power cut may lose the last committed transactions
+  /// (a crash of the process does not).
+  bool sqlite_full_sync = true;
+  /// SQLite only: how long to wait for another process's write lock.
+  Duration sqlite_busy_timeout = std::chrono::seconds{10};
+  /// For tests: take all times from here instead of from the database's clock. Must outlive the storage.
+  Clock* clock = nullptr;
+  LogCallback log = log_to_stderr();
+};
+
+struct PoolStats {
+  std::size_t open = 0;
+  std::size_t in_use = 0;
+  std::size_t waiting = 0;
+};
+
+/// A database. Thread-safe. Must outlive everything that works on it.
+class Storage {
+ public:
+  virtual ~Storage() = default;
+
+  /// Begins a transaction on a connection of the pool; the connection goes back when the transaction ends.
+  [[nodiscard]] virtual Transaction begin() = 0;
+
+  /// Creates or changes the tables. Safe to run from many processes at once, and again after it was killed. Throws
+  /// Error(schema) when the database is newer than this library.
+  virtual MigrationReport migrate(const MigrateOptions& options = {}) = 0;
+
+  [[nodiscard]] virtual BackendKind kind() const noexcept = 0;
+  /// The URL without its password, for messages.
+  [[nodiscard]] virtual const std::string& name() const noexcept = 0;
+  [[nodiscard]] virtual PoolStats pool_stats() const = 0;
+  /// One round trip; throws what a broken connection throws.
+  virtual void ping() = 0;
+
+  /// The ports behind the engines; see src/storage.
+  [[nodiscard]] virtual OutboxStore& outbox_store() = 0;
+  [[nodiscard]] virtual OutboxAdminStore& outbox_admin_store() = 0;
+};
+
+/// One kind of database that `open` can use: which URL schemes it takes, and how to open them.
+struct StorageDriver {
+  std::span<const std::string_view> schemes;
+  std::unique_ptr<Storage> (*open)(std::string_view url, const StorageOptions& options);
+};
+
+/// Opens with the given drivers; throws Error(unsupported) for a scheme that none of them takes.
+[[nodiscard]] std::unique_ptr<Storage> open_with(std::span<const StorageDriver> drivers, std::string_view url,
+                                                 const StorageOptions& options);
+
+}  // namespace postrider

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "postrider/identifier.hpp"
+#include "postrider/migration.hpp"
+#include "storage/embedded_migration.hpp"
+
+namespace postrider {
+
+/// What a backend does for the migrator. One object serves one run, on one connection.
+class MigrationTarget {
+ public:
+  virtual ~MigrationTarget() = default;
+  /// Keeps other runs out until the object dies; waits for them, bounded, then throws Error(timeout).
+  virtual void lock() = 0;
+  /// Versions recorded as applied, ascending; empty when the bookkeeping table does not exist. Must not create it.
+  virtual std::vector<int> applied() = 0;
+  /// Runs the statements of one step and records it (creating the bookkeeping table if needed): in one transaction where the database has
+  /// transactional DDL; else statement by statement, each written so that it can be repeated, the record last.
+  virtual void apply(const MigrationStep& step) = 0;
+};
+
+/// The steps from `applied` to the target. Throws Error(schema) when `applied` has versions that `known` lacks, with a
+/// hint to upgrade, or a gap.
+[[nodiscard]] MigrationReport plan_migrations(std::span<const EmbeddedMigration> known, std::span<const int> applied,
+                                              const Identifier& schema, const MigrateOptions& options);
+
+/// Locks, plans, applies. With `dry_run` nothing is locked or changed.
+MigrationReport run_migrations(MigrationTarget& target, std::span<const EmbeddedMigration> known,
+                               const Identifier& schema, const MigrateOptions& options);
+
+/// Throws Error(schema) unless exactly the known versions are applied; the hint says what to call.
+void require_current_schema(std::span<const EmbeddedMigration> known, std::span<const int> applied, std::string_view storage_name);
+
+/// Splits a script at semicolons that end a line and replaces `{schema}` by the identifier.
+[[nodiscard]] std::vector<std::string> split_statements(std::string_view sql);
+[[nodiscard]] std::string fill_schema(std::string_view sql, const Identifier& schema);
+
+}  // namespace postrider

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "postrider/clock.hpp"
+#include "postrider/detail/sync.hpp"
+#include "postrider/storage.hpp"
+
+namespace postrider {
+
+/// A connection that a pool can keep.
+class PooledConnection {
+ public:
+  virtual ~PooledConnection() = default;
+  /// False once the connection is known to be broken; asks nobody.
+  [[nodiscard]] virtual bool usable() const noexcept = 0;
+  /// One round trip; false when it failed.
+  [[nodiscard]] virtual bool ping() noexcept = 0;
+};
+
+struct PoolOptions {
+  std::size_t size = 16;
+  Duration acquire_timeout = std::chrono::seconds{10};
+  /// A connection that rested longer than this is pinged before it is handed out.
+  Duration ping_after = std::chrono::seconds{30};
+  /// Pause after a failed connect, doubling up to the second value, during which further callers fail fast with the
+  /// same error instead of hammering the server (unless they can wait).
+  Duration reconnect_base = std::chrono::milliseconds{50};
+  Duration reconnect_max = std::chrono::seconds{5};
+  std::string name{};  ///< for messages
+};
+
+/// A bounded pool. Thread-safe. Connections are made on demand, on the caller's thread, outside the pool's mutex.
+class ConnectionPool {
+ public:
+  using Connect = std::function<std::unique_ptr<PooledConnection>()>;
+
+  /// A borrowed connection; goes back (or is thrown away, when no longer usable) on destruction.
+  class Lease {
+   public:
+    Lease() = default;
+    Lease(Lease&& other) noexcept;
+    Lease& operator=(Lease&& other) noexcept;
+    ~Lease();
+    [[nodiscard]] PooledConnection& operator*() const noexcept { return *connection_; }
+    [[nodiscard]] PooledConnection* get() const noexcept { return connection_.get(); }
+    [[nodiscard]] explicit operator bool() const noexcept { return connection_ != nullptr; }
+    /// Closes the connection instead of giving it back.
+    void discard() noexcept;
+
+   private:
+    friend class ConnectionPool;
+    Lease(ConnectionPool& pool, std::unique_ptr<PooledConnection> connection) noexcept
+        : pool_(&pool), connection_(std::move(connection)) {}
+    ConnectionPool* pool_ = nullptr;
+    std::unique_ptr<PooledConnection> connection_;
+  };
+
+  ConnectionPool(PoolOptions options, Connect connect, Clock& clock = Clock::system());
+  ~ConnectionPool();
+
+  /// Waits for a free connection until the deadline, connecting with backoff while the server is away. Throws
+  /// Error(timeout) when all are in use, the connect error when there is none to be had; both retryable.
+  [[nodiscard]] Lease acquire();
+  [[nodiscard]] PoolStats stats() const;
+  /// Closes idle connections (for example after the server went away).
+  void clear_idle();
+
+ private:
+  struct Idle {
+    std::unique_ptr<PooledConnection> connection;
+    SteadyPoint since;
+  };
+  void give_back(std::unique_ptr<PooledConnection> connection) noexcept;
+
+  PoolOptions options_;
+  Connect connect_;
+  Clock& clock_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::vector<Idle> idle_ POSTRIDER_GUARDED_BY(mutex_);  // last in, first out
+  std::size_t open_ POSTRIDER_GUARDED_BY(mutex_) = 0;    // idle, in use or being made
+  std::size_t waiting_ POSTRIDER_GUARDED_BY(mutex_) = 0;
+  int failed_connects_ POSTRIDER_GUARDED_BY(mutex_) = 0;
+  SteadyPoint next_connect_ POSTRIDER_GUARDED_BY(mutex_){};
+};
+
+}  // namespace postrider
