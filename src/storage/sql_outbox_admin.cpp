@@ -185,9 +185,9 @@ void require_finished(EventStatus status) {
 SqlOutboxAdminStore::SqlOutboxAdminStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
 
 OutboxCounts SqlOutboxAdminStore::counts() {
-  // Free and ordered rows apart, as their partial indexes are; one statement, so that the numbers fit together.
-  constexpr std::string_view free = " where due_at is not null and ordering_key is null";
-  constexpr std::string_view ordered = " where due_at is not null and ordering_key is not null";
+  // Free and ordered rows apart, as their indexes are; one statement, so that the numbers fit together.
+  const std::string free = " where " + dialect_.pending_free;
+  const std::string ordered = " where " + dialect_.pending_ordered;
   Query query(dialect_);
   const auto count = [&](std::string_view where) {
     query.sql("(select count(*) from ").table().sql(where).sql(")");
@@ -200,9 +200,9 @@ OutboxCounts SqlOutboxAdminStore::counts() {
   query.sql(" + ");
   count(ordered);
   query.sql(", ");
-  count(std::string(free) + " and status = 2");
+  count(free + " and status = 2");
   query.sql(" + ");
-  count(std::string(ordered) + " and status = 2");
+  count(ordered + " and status = 2");
   query.sql(", ");
   count(" where status = 1");
   query.sql(", ");
