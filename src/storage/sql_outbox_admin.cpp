@@ -186,8 +186,11 @@ SqlOutboxAdminStore::SqlOutboxAdminStore(SqlDialect dialect) : dialect_(std::mov
 
 OutboxCounts SqlOutboxAdminStore::counts() {
   // Free and ordered rows apart, as their indexes are; one statement, so that the numbers fit together.
-  const std::string free = " where " + dialect_.pending_free;
-  const std::string ordered = " where " + dialect_.pending_ordered;
+  const bool lanes = dialect_.kind == BackendKind::mariadb;  // it has no partial indexes, but one that leads with due_lane
+  const std::string_view free = lanes ? " where due_lane = 0 and due_at is not null"
+                                      : " where due_at is not null and ordering_key is null";
+  const std::string_view ordered = lanes ? " where due_lane = 1 and due_at is not null"
+                                         : " where due_at is not null and ordering_key is not null";
   Query query(dialect_);
   const auto count = [&](std::string_view where) {
     query.sql("(select count(*) from ").table().sql(where).sql(")");
@@ -200,9 +203,9 @@ OutboxCounts SqlOutboxAdminStore::counts() {
   query.sql(" + ");
   count(ordered);
   query.sql(", ");
-  count(free + " and status = 2");
+  count(std::string(free) + " and status = 2");
   query.sql(" + ");
-  count(ordered + " and status = 2");
+  count(std::string(ordered) + " and status = 2");
   query.sql(", ");
   count(" where status = 1");
   query.sql(", ");

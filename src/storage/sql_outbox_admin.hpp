@@ -26,9 +26,6 @@ struct SqlDialect {
   Clock* clock = nullptr;
   /// Reads a binary column as lower-case hex text: e.g. "encode({}, 'hex')", "lower(hex({}))".
   std::string hex;
-  /// The conditions that the indexes over pending rows without and with an ordering key stand on.
-  std::string pending_free = "due_at is not null and ordering_key is null";
-  std::string pending_ordered = "due_at is not null and ordering_key is not null";
 };
 
 /// OutboxAdminStore for all three databases: rare verbs, plain SQL, so once is enough.

@@ -78,9 +78,7 @@ SqlDialect MariadbStorage::dialect() const {
           .to_micros = "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', {})",
           .now = "UTC_TIMESTAMP(6)",
           .clock = clock_,
-          .hex = "LOWER(HEX({}))",
-          .pending_free = "due_lane = 0",
-          .pending_ordered = "due_lane = 1"};
+          .hex = "LOWER(HEX({}))"};
 }
 
 StorageDriver driver() noexcept {
