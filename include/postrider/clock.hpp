@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <vector>
 
 #include "postrider/detail/sync.hpp"
@@ -40,23 +41,32 @@ class ManualClock final : public Clock {
   [[nodiscard]] SteadyPoint steady_now() const override;
   void wait_until(CondVar& condition, Mutex& mutex, SteadyPoint deadline) override POSTRIDER_REQUIRES(mutex);
 
-  /// Moves both clocks forward. Must not be called while holding a mutex that somebody waits with.
+  /// Moves both clocks forward; throws Error(invalid_argument) when told to go back. Must not be called while holding a
+  /// mutex that somebody waits with.
   void advance(Duration by);
   /// Sets the wall clock alone, backwards too: steady time is untouched, as on a real machine.
   void set_wall(TimePoint now);
-  /// How many threads wait on this clock now; lets a test advance only when its subject has gone to sleep.
+  /// How many threads wait for a time that has not come; lets a test advance only when its subject has gone to sleep.
   [[nodiscard]] std::size_t waiters() const;
+  /// Blocks until at least `count` threads wait. False when `timeout`, in real time, passed before.
+  [[nodiscard]] bool await_waiters(std::size_t count, Duration timeout = std::chrono::seconds{10}) const;
 
  private:
+  /// Lives on the stack of its `wait_until`, so its condition and mutex exist as long as it is in the list.
   struct Waiter {
-    CondVar* condition;
-    Mutex* mutex;
+    CondVar& condition;
+    Mutex& mutex;
+    SteadyPoint deadline;
+    bool pinned = false;  // an `advance` is about to notify it: it must not leave yet
   };
+  [[nodiscard]] std::size_t count_waiters() const POSTRIDER_REQUIRES(mutex_);
 
-  mutable Mutex mutex_;
+  mutable Mutex mutex_;  // taken after a waiter's own mutex, never before it
+  mutable CondVar arrived_;
+  CondVar unpinned_;
   TimePoint wall_ POSTRIDER_GUARDED_BY(mutex_);
   SteadyPoint steady_ POSTRIDER_GUARDED_BY(mutex_);
-  std::vector<Waiter> waiters_ POSTRIDER_GUARDED_BY(mutex_);
+  std::vector<Waiter*> waiters_ POSTRIDER_GUARDED_BY(mutex_);
 };
 
 }  // namespace postrider

@@ -30,6 +30,9 @@ struct EventLimits {
   static constexpr std::size_t header_name_chars = 128;
   static constexpr std::size_t header_value_bytes = 4'096;
   static constexpr std::size_t json_depth = 256;
+  /// Times that every database can store.
+  static constexpr TimePoint earliest{std::chrono::sys_days{std::chrono::year{1000} / 1 / 1}};
+  static constexpr TimePoint latest{std::chrono::sys_days{std::chrono::year{9999} / 12 / 31}};
 };
 
 enum class PayloadKind : std::uint8_t { json, bytes };
@@ -101,7 +104,8 @@ class EventBuilder {
   EventBuilder& headers_json(std::string_view text);
 
  private:
-  std::unique_ptr<Event::Fields> fields_;
+  [[nodiscard]] Event::Fields& fields();
+  std::unique_ptr<Event::Fields> fields_;  // null when spent
   bool has_json_ = false;
   bool has_bytes_ = false;
 };

@@ -10,14 +10,15 @@
 
 namespace postrider {
 
-/// The identity of an event: a ULID unless you give your own (1 to 36 printable ASCII characters, for example a UUID).
-/// A redelivered event keeps its id: downstream systems use it to drop duplicates. A small value, no allocation.
+/// The identity of an event: a ULID unless you give your own (1 to 36 printable ASCII characters without spaces, for example
+/// a UUID). A redelivered event keeps its id: downstream systems use it to drop duplicates. A small value, no allocation.
 class EventId {
  public:
   static constexpr std::size_t max_size = 36;
 
   EventId() = default;  ///< The empty id: "none".
-  /// Throws Error(invalid_argument) when `text` is empty, too long or has other characters than printable ASCII.
+  /// Throws Error(invalid_argument) when `text` is empty, too long or has other characters than printable ASCII
+  /// (spaces are refused too: not every database tells "a" from "a ").
   explicit EventId(std::string_view text);
 
   [[nodiscard]] std::string_view view() const noexcept { return {text_.data(), size_}; }

@@ -60,6 +60,8 @@ struct OutboxOptions {
 
   /// Names this node in the table's `owner` column (at most 64 characters). Default: host name, process id and a random suffix.
   std::string node_name{};
+  /// For tests: no threads; listeners run inside `commit()` and `poll()`, on the calling thread.
+  bool inline_dispatch = false;
   /// Must outlive the outbox; both are shared, not owned.
   Clock* clock = nullptr;              ///< default: Clock::system()
   MetricsExporter* metrics = nullptr;  ///< default: counts nothing
@@ -108,12 +110,12 @@ class Outbox final : public Service {
 
   /// Writes the event into the transaction. Throws Error(not_in_transaction) when it isn't active. A full queue is no
   /// error: see MetricsExporter::increment_hot_dropped.
-  Staged publish(Tx& tx, Event event);
+  Staged publish(Tx& tx, const Event& event);
   /// Many at once, in one statement per batch. An empty list is refused.
   Staged publish(Tx& tx, std::span<const Event> events);
   Staged publish(Tx& tx, std::initializer_list<Event> events);
   /// In the thread's current transaction, see TxScope.
-  Staged publish(Event event);
+  Staged publish(const Event& event);
   Staged publish(std::span<const Event> events);
 
   /// Checks that the tables are there, then starts workers, completer and poller.

@@ -21,7 +21,10 @@ void failpoint(std::string_view name);
 namespace failpoints {
 /// Runs `action` whenever the named point is passed; an empty function removes it. Thread-safe.
 void set(std::string_view name, std::function<void()> action);
+/// Removes all actions, those of the environment too.
 void clear();
+/// Takes more failpoints, written like the environment variable. Throws Error(invalid_argument) when it cannot be read.
+void plan(std::string_view text);
 /// Every name that this process has passed so far, sorted: how a crash test learns what there is to kill at.
 [[nodiscard]] std::vector<std::string> seen();
 }  // namespace failpoints

@@ -35,6 +35,7 @@ class InFlightTracker {
   /// finishes under the newer claim.
   [[nodiscard]] bool try_acquire(const EventId& id, Hold hold);
   void release(const EventId& id);
+  /// An entry past its ttl counts until a new one takes its place.
   [[nodiscard]] bool contains(const EventId& id) const;
   [[nodiscard]] std::optional<Hold> find(const EventId& id) const;
 

@@ -37,8 +37,11 @@ MigrationReport run_migrations(MigrationTarget& target, std::span<const Embedded
 /// Throws Error(schema) unless exactly the known versions are applied; the hint says what to call.
 void require_current_schema(std::span<const EmbeddedMigration> known, std::span<const int> applied, std::string_view storage_name);
 
-/// Splits a script at semicolons that end a line and replaces `{schema}` by the identifier.
+/// Splits a script at semicolons that end a line (of code: a line that begins with `--` never ends a statement). Leaves
+/// out what is nothing but comments. Deliberately no SQL parser: a migration with a body of its own, such as a trigger,
+/// keeps its inner semicolons off the ends of lines.
 [[nodiscard]] std::vector<std::string> split_statements(std::string_view sql);
+/// Replaces `{schema}` by the identifier.
 [[nodiscard]] std::string fill_schema(std::string_view sql, const Identifier& schema);
 
 }  // namespace postrider

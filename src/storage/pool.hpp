@@ -4,11 +4,14 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "postrider/clock.hpp"
 #include "postrider/detail/sync.hpp"
+#include "postrider/error.hpp"
 #include "postrider/storage.hpp"
 
 namespace postrider {
@@ -76,7 +79,12 @@ class ConnectionPool {
     std::unique_ptr<PooledConnection> connection;
     SteadyPoint since;
   };
-  void give_back(std::unique_ptr<PooledConnection> connection) noexcept;
+  /// An idle connection, or nothing: then the caller has been counted in and must connect.
+  [[nodiscard]] std::optional<Idle> idle_or_permit(SteadyPoint deadline) POSTRIDER_EXCLUDES(mutex_);
+  /// Null when it failed and there is time to wait for the next attempt.
+  [[nodiscard]] std::unique_ptr<PooledConnection> connect_or_back_off(SteadyPoint deadline) POSTRIDER_EXCLUDES(mutex_);
+  void give_back(std::unique_ptr<PooledConnection> connection) noexcept POSTRIDER_EXCLUDES(mutex_);
+  void forget() noexcept POSTRIDER_EXCLUDES(mutex_);
 
   PoolOptions options_;
   Connect connect_;
@@ -88,6 +96,8 @@ class ConnectionPool {
   std::size_t waiting_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   int failed_connects_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   SteadyPoint next_connect_ POSTRIDER_GUARDED_BY(mutex_){};
+  std::optional<Error> last_error_ POSTRIDER_GUARDED_BY(mutex_);  // of the last connect, until one succeeds
+  bool probing_ POSTRIDER_GUARDED_BY(mutex_) = false;             // somebody connects after a failure
 };
 
 }  // namespace postrider

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. Every target installs what it lacks (Debian packages), builds what it needs, and runs it.
+
+MAKEFLAGS += --no-print-directory
+JOBS ?= $(shell nproc)
+BUILD = cmake --build --preset
+TSAN_SUPPRESSIONS = $(wildcard tests/support/tsan.supp)
+LSAN_SUPPRESSIONS = $(wildcard tests/support/lsan.supp)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test sanitize bench lint format clean
+
+help: ## say what there is
+	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+demo: ## build and run the demo shop
+	@scripts/setup build
+	@mkdir -p build
+	@cmake --preset release > build/release.log 2>&1 || { cat build/release.log >&2; exit 1; }
+	@$(BUILD) release -j$(JOBS) --target postrider-shop
+	@build/release/examples/postrider-shop
+
+test: ## build and run all tests, against SQLite, PostgreSQL and MariaDB
+	@scripts/setup test
+	cmake --preset dev
+	$(BUILD) dev -j$(JOBS)
+	scripts/with-servers ctest --test-dir build/dev --output-on-failure -j2
+
+sanitize: ## run the tests under address, undefined-behaviour and thread sanitizers
+	@scripts/setup test
+	cmake --preset asan
+	$(BUILD) asan -j$(JOBS)
+	ASAN_OPTIONS=detect_leaks=1:check_initialization_order=1 \
+	LSAN_OPTIONS=$(if $(LSAN_SUPPRESSIONS),suppressions=$(CURDIR)/$(LSAN_SUPPRESSIONS)) \
+	UBSAN_OPTIONS=print_stacktrace=1 \
+	scripts/with-servers ctest --test-dir build/asan -L 'unit|conformance|integration' --output-on-failure -j2
+	cmake --preset tsan
+	$(BUILD) tsan -j$(JOBS)
+	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1$(if $(TSAN_SUPPRESSIONS),:suppressions=$(CURDIR)/$(TSAN_SUPPRESSIONS)) \
+	scripts/with-servers setarch -R ctest --test-dir build/tsan -L 'unit|conformance|integration' --output-on-failure -j2
+
+bench: ## run the benchmarks, JSON lines on stdout; ONLY="outbox queue.postgres" chooses
+	@scripts/setup test >&2
+	@cmake --preset release >&2
+	@$(BUILD) release -j$(JOBS) --target postrider-bench >&2
+	@scripts/with-servers build/release/bench/postrider-bench $(ONLY)
+
+lint: ## check format, includes, warnings, thread safety, clang-tidy, scripts
+	@scripts/setup test
+	@scripts/lint
+
+format: ## format all C++ files
+	@scripts/setup test
+	@git ls-files -z --cached --others --exclude-standard '*.hpp' '*.cpp' | xargs -0 --no-run-if-empty clang-format-14 -i
+
+clean: ## remove all build folders
+	rm -rf build

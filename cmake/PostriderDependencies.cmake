@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# Finds what is needed, and says in one line each what is built and what is left out.
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+find_package(SQLite3 3.35 REQUIRED)
+find_package(Boost 1.81 REQUIRED COMPONENTS json)
+find_package(PkgConfig QUIET)
+
+message(STATUS "postrider: sqlite     yes (sqlite ${SQLite3_VERSION})")
+
+# Sets POSTRIDER_HAVE_<NAME> from the user's choice (AUTO, ON, OFF) and from what was found.
+function(postrider_backend name choice found detail hint)
+  string(TOUPPER "${name}" upper)
+  string(LENGTH "${name}" length)
+  math(EXPR pad "10 - ${length}")
+  string(REPEAT " " ${pad} pad)
+  set(have FALSE)
+  if(choice STREQUAL "AUTO" OR choice)
+    if(found)
+      set(have TRUE)
+      message(STATUS "postrider: ${name}${pad} yes (${detail})")
+    elseif(choice STREQUAL "AUTO")
+      message(STATUS "postrider: ${name}${pad} no (${hint})")
+    else()
+      message(FATAL_ERROR "postrider: POSTRIDER_${upper}=${choice}, but ${hint}")
+    endif()
+  else()
+    message(STATUS "postrider: ${name}${pad} no (POSTRIDER_${upper}=${choice})")
+  endif()
+  set(POSTRIDER_HAVE_${upper} ${have} PARENT_SCOPE)
+endfunction()
+
+if(POSTRIDER_POSTGRES)
+  find_package(PostgreSQL QUIET)
+endif()
+postrider_backend(postgres "${POSTRIDER_POSTGRES}" "${PostgreSQL_FOUND}"
+  "libpq ${PostgreSQL_VERSION_STRING}" "libpq not found: apt install libpq-dev")
+
+if(POSTRIDER_MARIADB AND PKG_CONFIG_FOUND)
+  pkg_check_modules(LIBMARIADB QUIET IMPORTED_TARGET libmariadb)
+endif()
+postrider_backend(mariadb "${POSTRIDER_MARIADB}" "${LIBMARIADB_FOUND}"
+  "libmariadb ${LIBMARIADB_VERSION}" "libmariadb not found: apt install libmariadb-dev pkg-config")
+
+# Every backend that this build has, in the order in which tests name them.
+set(POSTRIDER_BACKENDS sqlite)
+set(POSTRIDER_BACKEND_LIBRARIES postrider::postrider)
+foreach(backend IN ITEMS postgres mariadb)
+  string(TOUPPER ${backend} upper)
+  if(POSTRIDER_HAVE_${upper})
+    list(APPEND POSTRIDER_BACKENDS ${backend})
+    list(APPEND POSTRIDER_BACKEND_LIBRARIES postrider::${backend})
+  endif()
+endforeach()

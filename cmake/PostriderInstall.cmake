@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+# Headers, libraries, the CMake package (components postgres, mariadb) and the pkg-config files.
+if(NOT POSTRIDER_INSTALL)
+  return()
+endif()
+include(CMakePackageConfigHelpers)
+
+# pkg-config files find the prefix from where they lie, so an installed tree can be moved.
+set(pc_prefix "${CMAKE_INSTALL_PREFIX}")
+set(pc_libdir "${CMAKE_INSTALL_FULL_LIBDIR}")
+set(pc_includedir "${CMAKE_INSTALL_FULL_INCLUDEDIR}")
+if(NOT IS_ABSOLUTE "${CMAKE_INSTALL_LIBDIR}" AND NOT IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+  cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY "${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig"
+             OUTPUT_VARIABLE up)
+  set(pc_prefix "\${pcfiledir}/${up}")
+  set(pc_libdir "\${prefix}/${CMAKE_INSTALL_LIBDIR}")
+  set(pc_includedir "\${prefix}/${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/postrider")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.hpp")
+
+# postrider_install(<target> <component> REQUIRES pkg-config modules... LIBS flags... CFLAGS flags...)
+function(postrider_install target component)
+  cmake_parse_arguments(ARG "" "DESCRIPTION" "REQUIRES;LIBS;CFLAGS" ${ARGN})
+  install(TARGETS ${target} EXPORT postrider-${component}
+          LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}" ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+  install(EXPORT postrider-${component} NAMESPACE postrider:: DESTINATION "${package_dir}"
+          FILE postrider-${component}-targets.cmake)
+  list(JOIN ARG_REQUIRES ", " requires)
+  list(JOIN ARG_LIBS " " libs)
+  list(JOIN ARG_CFLAGS " " cflags)
+  # What an archive needs, its user must link; what a shared library needs, it brings.
+  set(libs_private "")
+  if(BUILD_SHARED_LIBS)
+    set(libs_private "${libs}")
+    set(libs "")
+  endif()
+  set(name ${target})
+  set(description "${ARG_DESCRIPTION}")
+  configure_file("${PROJECT_SOURCE_DIR}/cmake/postrider.pc.in" "${PROJECT_BINARY_DIR}/generated/${target}.pc" @ONLY)
+  install(FILES "${PROJECT_BINARY_DIR}/generated/${target}.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+endfunction()
+
+postrider_install(postrider core DESCRIPTION "${PROJECT_DESCRIPTION}"
+  REQUIRES sqlite3 LIBS -lboost_json -lboost_container -pthread CFLAGS -pthread)
+if(POSTRIDER_HAVE_POSTGRES)
+  postrider_install(postrider-postgres postgres DESCRIPTION "Postrider on PostgreSQL"
+    REQUIRES "postrider = ${PROJECT_VERSION}" libpq CFLAGS -DPOSTRIDER_WITH_POSTGRES=1)
+endif()
+if(POSTRIDER_HAVE_MARIADB)
+  postrider_install(postrider-mariadb mariadb DESCRIPTION "Postrider on MariaDB and MySQL"
+    REQUIRES "postrider = ${PROJECT_VERSION}" libmariadb CFLAGS -DPOSTRIDER_WITH_MARIADB=1)
+endif()
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/postrider-config.cmake.in"
+  "${PROJECT_BINARY_DIR}/generated/postrider-config.cmake" INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/generated/postrider-config-version.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/generated/postrider-config.cmake"
+              "${PROJECT_BINARY_DIR}/generated/postrider-config-version.cmake" DESTINATION "${package_dir}")

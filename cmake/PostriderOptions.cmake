@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# What a user can choose, and what every target of ours is compiled with.
+
+set(POSTRIDER_POSTGRES AUTO CACHE STRING "Build postrider::postgres: AUTO (when libpq is found), ON, OFF")
+set(POSTRIDER_MARIADB AUTO CACHE STRING "Build postrider::mariadb: AUTO (when libmariadb is found), ON, OFF")
+set_property(CACHE POSTRIDER_POSTGRES POSTRIDER_MARIADB PROPERTY STRINGS AUTO ON OFF)
+
+option(POSTRIDER_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(POSTRIDER_BUILD_BENCH "Build postrider-bench" OFF)
+option(POSTRIDER_BUILD_EXAMPLES "Build the examples, postrider-shop among them" ${PROJECT_IS_TOP_LEVEL})
+option(POSTRIDER_INSTALL "Make install rules" ${PROJECT_IS_TOP_LEVEL})
+option(POSTRIDER_WERROR "Treat warnings as errors" OFF)
+option(POSTRIDER_FAILPOINTS "Compile failpoints in, so that crash tests can kill the process at each" OFF)
+set(POSTRIDER_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined or thread")
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_SCAN_FOR_MODULES OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  find_program(CCACHE_PROGRAM ccache)
+  mark_as_advanced(CCACHE_PROGRAM)
+  if(CCACHE_PROGRAM)
+    # Precompiled headers are cached only with these two.
+    set(CMAKE_CXX_COMPILER_LAUNCHER
+        "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${CCACHE_PROGRAM}")
+    add_compile_options("$<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>")
+    add_compile_options("$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+  endif()
+endif()
+
+# Directory scope: it reaches every target of ours, and none of a user's.
+if(POSTRIDER_FAILPOINTS)
+  add_compile_definitions(POSTRIDER_FAILPOINTS=1)
+endif()
+if(POSTRIDER_SANITIZE)
+  add_compile_options(-fsanitize=${POSTRIDER_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${POSTRIDER_SANITIZE})
+  if(POSTRIDER_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize-recover=undefined)
+  endif()
+endif()
+
+# Warnings for one of our targets. Never PUBLIC: a user's warnings are the user's choice.
+function(postrider_warnings target)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor -Woverloaded-virtual
+    -Wold-style-cast -Wcast-qual -Wformat=2 -Wimplicit-fallthrough -Wextra-semi -Wunused
+    # Designated initializers that leave defaults alone are how options are passed here.
+    -Wno-missing-field-initializers
+    $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op>
+    # g++ 12 reports these falsely inside its own library once it inlines std::string and std::variant.
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-maybe-uninitialized>
+    $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
+    $<$<BOOL:${POSTRIDER_WERROR}>:-Werror>)
+endfunction()

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+# A room is a folder below src/ with one concern: its sources, and its unit tests beside them (*_test.cpp).
+# New files are found by themselves at the next build.
+
+# postrider_sources(<variable> <folder>): the folder's *.cpp without its tests.
+function(postrider_sources variable folder)
+  file(GLOB sources CONFIGURE_DEPENDS "${folder}/*.cpp")
+  list(FILTER sources EXCLUDE REGEX "_test\\.cpp$")
+  set(${variable} "${sources}" PARENT_SCOPE)
+endfunction()
+
+# postrider_room(<name> [DIR folder] [GENERATED sources...] [LINK libraries...])
+# makes the object library postrider_<name> from src/<folder>; nothing while the folder has no sources.
+function(postrider_room name)
+  cmake_parse_arguments(ARG "" "DIR" "GENERATED;LINK" ${ARGN})
+  if(NOT ARG_DIR)
+    set(ARG_DIR ${name})
+  endif()
+  postrider_sources(sources "${PROJECT_SOURCE_DIR}/src/${ARG_DIR}")
+  list(APPEND sources ${ARG_GENERATED})
+  if(NOT sources)
+    return()
+  endif()
+  add_library(postrider_${name} OBJECT ${sources})
+  target_include_directories(postrider_${name}
+    PUBLIC "${PROJECT_SOURCE_DIR}/include" PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_link_libraries(postrider_${name} PRIVATE Threads::Threads Boost::json ${ARG_LINK})
+  postrider_warnings(postrider_${name})
+endfunction()
+
+# postrider_library(<target> <alias> ROOMS rooms...): one installed library, made of rooms.
+function(postrider_library target alias)
+  cmake_parse_arguments(ARG "" "" "ROOMS;SOURCES" ${ARGN})
+  set(objects ${ARG_SOURCES})
+  foreach(room IN LISTS ARG_ROOMS)
+    if(TARGET postrider_${room})
+      list(APPEND objects $<TARGET_OBJECTS:postrider_${room}>)
+    endif()
+  endforeach()
+  add_library(${target} ${objects})
+  add_library(postrider::${alias} ALIAS ${target})
+  set_target_properties(${target} PROPERTIES
+    EXPORT_NAME ${alias} LINKER_LANGUAGE CXX VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  target_include_directories(${target}
+    PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>
+    PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  postrider_warnings(${target})
+endfunction()
+
+# postrider_program(<name> <folder> [INTERNAL]): an executable from all *.cpp of a folder, with every backend found.
+# INTERNAL may include from src/.
+function(postrider_program name folder)
+  cmake_parse_arguments(ARG "INTERNAL" "" "" ${ARGN})
+  postrider_sources(sources "${folder}")
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name} ${sources})
+  target_link_libraries(${name} PRIVATE ${POSTRIDER_BACKEND_LIBRARIES} Boost::json)
+  if(ARG_INTERNAL)
+    target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  endif()
+  postrider_warnings(${name})
+endfunction()

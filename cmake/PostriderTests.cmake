@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+# GoogleTest executables and their ctest entries.
+
+find_package(GTest REQUIRED)
+find_package(rapidcheck REQUIRED)
+if(PKG_CONFIG_FOUND AND POSTRIDER_HAVE_POSTGRES)
+  pkg_check_modules(LIBPQXX QUIET IMPORTED_TARGET libpqxx)
+endif()
+
+set(POSTRIDER_RUN_GTEST "${PROJECT_SOURCE_DIR}/scripts/run-gtest")
+
+# One precompiled header for all test executables. It belongs to an executable, because objects of libraries are
+# compiled with other flags (-fPIC, not -fPIE).
+function(postrider_test_header)
+  set(source "${PROJECT_BINARY_DIR}/generated/test_header.cpp")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "int main() {}\n" @ONLY)
+  add_executable(postrider_test_header EXCLUDE_FROM_ALL "${source}")
+  target_link_libraries(postrider_test_header PRIVATE GTest::gtest GTest::gmock rapidcheck Threads::Threads)
+  target_precompile_headers(postrider_test_header PRIVATE
+    <atomic> <chrono> <functional> <future> <memory> <mutex> <optional> <span> <string> <string_view> <thread>
+    <variant> <vector> <gmock/gmock.h> <gtest/gtest.h> <rapidcheck.h> <rapidcheck/gtest.h>)
+  postrider_warnings(postrider_test_header)
+endfunction()
+
+# postrider_test(<name> [SOURCES files...] [GLOB patterns...] [LINK libraries...])
+# makes the executable <name>; nothing while there are no sources. It registers no ctest entry by itself.
+function(postrider_test name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;GLOB;LINK" ${ARGN})
+  set(sources ${ARG_SOURCES})
+  if(ARG_GLOB)
+    file(GLOB found CONFIGURE_DEPENDS ${ARG_GLOB})
+    list(APPEND sources ${found})
+  endif()
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${name} ${sources})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
+  target_compile_definitions(${name} PRIVATE POSTRIDER_SCRIPTS_DIR="${PROJECT_SOURCE_DIR}/scripts")
+  target_link_libraries(${name} PRIVATE
+    postrider_test_support GTest::gmock GTest::gtest GTest::gtest_main rapidcheck Boost::json ${ARG_LINK})
+  target_precompile_headers(${name} REUSE_FROM postrider_test_header)
+  postrider_warnings(${name})
+endfunction()
+
+# postrider_add_entry(<entry> <executable> LABEL label [FILTER filter] [NEEDS variable] [TIMEOUT s] [MAY_BE_EMPTY])
+# One ctest entry. It fails when its filter matches no test; it is skipped when the variable NEEDS names is not set.
+function(postrider_add_entry entry executable)
+  cmake_parse_arguments(ARG "MAY_BE_EMPTY" "LABEL;FILTER;NEEDS;TIMEOUT" "" ${ARGN})
+  set(options "")
+  if(ARG_NEEDS)
+    list(APPEND options "--needs=${ARG_NEEDS}")
+  endif()
+  if(ARG_MAY_BE_EMPTY)
+    list(APPEND options "--may-be-empty")
+  endif()
+  if(NOT ARG_FILTER)
+    set(ARG_FILTER "*")
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_test(NAME ${entry} COMMAND "${POSTRIDER_RUN_GTEST}" ${options} $<TARGET_FILE:${executable}> "${ARG_FILTER}")
+  set_tests_properties(${entry} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
+endfunction()
+
+# postrider_unit_test(<room> [folder]): <room>_test from the *_test.cpp beside the code.
+function(postrider_unit_test room)
+  set(folder ${ARGV1})
+  if(NOT folder)
+    set(folder ${room})
+  endif()
+  postrider_test(${room}_test GLOB "${PROJECT_SOURCE_DIR}/src/${folder}/*_test.cpp")
+  if(TARGET ${room}_test)
+    postrider_add_entry(${room}_test ${room}_test LABEL unit)
+  endif()
+endfunction()
+
+# postrider_entries_per_backend(<name> <executable> LABEL label [TIMEOUT s])
+# <name>.<backend> runs the parametrised tests whose name ends in /<backend>; <name>.plain runs all others.
+function(postrider_entries_per_backend name executable)
+  if(NOT TARGET ${executable})
+    return()
+  endif()
+  foreach(backend IN LISTS POSTRIDER_BACKENDS)
+    set(needs "")
+    if(NOT backend STREQUAL "sqlite")
+      string(TOUPPER "POSTRIDER_TEST_${backend}" needs)
+      set(needs NEEDS ${needs})
+    endif()
+    postrider_add_entry(${name}.${backend} ${executable} FILTER "*/${backend}*" ${needs} ${ARGN})
+  endforeach()
+  postrider_add_entry(${name}.plain ${executable} FILTER "-*/sqlite*:*/postgres*:*/mariadb*" MAY_BE_EMPTY ${ARGN})
+endfunction()

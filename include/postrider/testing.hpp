@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// For your own tests: what a listener saw, what was counted, and waiting for either without sleeping.
+// `ManualClock`, which moves time by hand, is in postrider/clock.hpp.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "postrider/clock.hpp"
+#include "postrider/detail/sync.hpp"
+#include "postrider/listener.hpp"
+#include "postrider/metrics.hpp"
+
+namespace postrider::testing {
+
+/// How long the waits below last at most, in real time. Only a failing test waits that long.
+inline constexpr Duration patience = std::chrono::seconds{30};
+
+/// A flag that one thread raises and others wait for. Thread-safe.
+class Signal {
+ public:
+  void set();
+  void reset();
+  [[nodiscard]] bool is_set() const;
+  /// False when `timeout` passed before it was set.
+  [[nodiscard]] bool await(Duration timeout = patience) const;
+
+ private:
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  bool set_ POSTRIDER_GUARDED_BY(mutex_) = false;
+};
+
+/// A listener that remembers what it was given. Thread-safe; copies share one memory, so keep one and register another:
+///
+///     testing::RecordingListener seen;
+///     outbox.on("UserCreated", seen);
+///     ...
+///     ASSERT_TRUE(seen.await(1));
+///     EXPECT_EQ(seen.events()[0].payload(), R"({"name":"Ada"})");
+class RecordingListener {
+ public:
+  struct Received {
+    Event event;
+    Delivery delivery;
+  };
+
+  RecordingListener();
+
+  /// What a dispatcher calls: remembers the event, then answers as it was told to, at first `Outcome::done()`.
+  Outcome operator()(const Event& event, const Delivery& delivery) const;
+
+  /// How many times it was called, failures included.
+  [[nodiscard]] std::size_t count() const;
+  /// In the order of the calls.
+  [[nodiscard]] std::vector<Event> events() const;
+  [[nodiscard]] std::vector<Received> received() const;
+  /// Waits until it was called `calls` times in all. The outcome of the last call may still be on its way into the
+  /// database then. False when `timeout` passed before.
+  [[nodiscard]] bool await(std::size_t calls, Duration timeout = patience) const;
+
+  /// The next `calls` calls return this outcome; several plans are worked off one after the other.
+  void answer_next(std::size_t calls, Outcome outcome);
+  /// The next `calls` calls fail with this reason.
+  void fail_next(std::size_t calls, std::string reason = "told to fail");
+  /// Every call without a plan returns this outcome from now on.
+  void answer(Outcome outcome);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+/// Remembers every count. Thread-safe; counting takes no lock unless somebody waits.
+class RecordingMetrics final : public MetricsExporter {
+ public:
+  enum class Counter {
+    hot_enqueued,
+    hot_dropped,
+    cold_enqueued,
+    dispatch_success,
+    dispatch_failure,
+    dispatch_dead,
+    stale_completions,
+    flush_failures,
+    poll_failures,
+    // How many times each of these was observed, and what came together.
+    queue_waits,
+    listener_runs,
+    flushes,
+    flushed_events,
+    claims,
+    claimed_events,
+  };
+
+  [[nodiscard]] std::uint64_t get(Counter counter) const noexcept;
+  /// Waits until the counter is at least `value`. False when `timeout` passed before.
+  [[nodiscard]] bool await(Counter counter, std::uint64_t value, Duration timeout = patience) const;
+
+  // The gauges as recorded last.
+  [[nodiscard]] std::size_t hot_depth() const noexcept { return hot_depth_; }
+  [[nodiscard]] std::size_t cold_depth() const noexcept { return cold_depth_; }
+  [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
+  [[nodiscard]] Duration oldest_lag() const noexcept { return Duration{oldest_lag_}; }
+
+  void increment_hot_enqueued() override { add(Counter::hot_enqueued); }
+  void increment_hot_dropped() override { add(Counter::hot_dropped); }
+  void increment_cold_enqueued() override { add(Counter::cold_enqueued); }
+  void increment_dispatch_success() override { add(Counter::dispatch_success); }
+  void increment_dispatch_failure() override { add(Counter::dispatch_failure); }
+  void increment_dispatch_dead() override { add(Counter::dispatch_dead); }
+  void increment_stale_completions(std::size_t events) override { add(Counter::stale_completions, events); }
+  void increment_flush_failures() override { add(Counter::flush_failures); }
+  void increment_poll_failures() override { add(Counter::poll_failures); }
+
+  void record_queue_depths(std::size_t hot, std::size_t cold) override;
+  void record_oldest_lag(Duration lag) override { oldest_lag_ = lag.count(); }
+  void record_in_flight(std::size_t events) override { in_flight_ = events; }
+
+  void observe_queue_wait(Duration) override { add(Counter::queue_waits); }
+  void observe_listener_time(Duration) override { add(Counter::listener_runs); }
+  void observe_flush(std::size_t events, Duration) override;
+  void observe_claim(std::size_t events, Duration) override;
+
+ private:
+  void add(Counter counter, std::uint64_t by = 1);
+
+  static constexpr std::size_t counters = static_cast<std::size_t>(Counter::claimed_events) + 1;
+  std::array<std::atomic<std::uint64_t>, counters> counts_{};
+  std::atomic<std::size_t> hot_depth_{0};
+  std::atomic<std::size_t> cold_depth_{0};
+  std::atomic<std::size_t> in_flight_{0};
+  std::atomic<std::int64_t> oldest_lag_{0};
+
+  mutable std::atomic<std::size_t> awaiting_{0};
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+};
+
+}  // namespace postrider::testing

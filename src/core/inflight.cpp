@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/inflight.hpp"
+
+namespace postrider {
+
+InFlightTracker::InFlightTracker(Clock& clock, std::optional<Duration> ttl) : clock_(clock), ttl_(ttl) {}
+
+InFlightTracker::Shard& InFlightTracker::shard(const EventId& id) noexcept {
+  return shards_[std::hash<EventId>{}(id) % shards_.size()];
+}
+const InFlightTracker::Shard& InFlightTracker::shard(const EventId& id) const noexcept {
+  return shards_[std::hash<EventId>{}(id) % shards_.size()];
+}
+
+bool InFlightTracker::try_acquire(const EventId& id, Hold hold) {
+  const SteadyPoint now = clock_.steady_now();
+  Shard& home = shard(id);
+  const MutexLock lock(home.mutex);
+  const auto [found, inserted] = home.slots.try_emplace(id, Slot{hold, now});
+  if (inserted) return true;
+  Slot& slot = found->second;
+  if (ttl_ && now - slot.since >= *ttl_) {
+    slot = Slot{hold, now};
+    return true;
+  }
+  if (hold.token > slot.hold.token) slot.hold = hold;
+  return false;
+}
+
+void InFlightTracker::release(const EventId& id) {
+  Shard& home = shard(id);
+  const MutexLock lock(home.mutex);
+  home.slots.erase(id);
+}
+
+bool InFlightTracker::contains(const EventId& id) const { return find(id).has_value(); }
+
+std::optional<InFlightTracker::Hold> InFlightTracker::find(const EventId& id) const {
+  const Shard& home = shard(id);
+  const MutexLock lock(home.mutex);
+  const auto found = home.slots.find(id);
+  if (found == home.slots.end()) return std::nullopt;
+  return found->second.hold;
+}
+
+std::vector<InFlightTracker::Entry> InFlightTracker::expiring_before(SteadyPoint when) const {
+  std::vector<Entry> expiring;
+  for (const Shard& part : shards_) {
+    const MutexLock lock(part.mutex);
+    for (const auto& [id, slot] : part.slots) {
+      if (slot.hold.lease_end < when) expiring.push_back(Entry{id, slot.hold});
+    }
+  }
+  return expiring;
+}
+
+void InFlightTracker::extend(const EventId& id, std::int64_t token, SteadyPoint lease_end) {
+  Shard& home = shard(id);
+  const MutexLock lock(home.mutex);
+  const auto found = home.slots.find(id);
+  if (found != home.slots.end() && found->second.hold.token == token) found->second.hold.lease_end = lease_end;
+}
+
+std::size_t InFlightTracker::size() const {
+  std::size_t held = 0;
+  for (const Shard& part : shards_) {
+    const MutexLock lock(part.mutex);
+    held += part.slots.size();
+  }
+  return held;
+}
+
+}  // namespace postrider

@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "outbox/dispatcher.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/failpoint.hpp"
+#include "postrider/error.hpp"
+
+namespace postrider {
+
+namespace {
+
+FinishedEvent release_of(const QueuedEvent& event) {
+  return {Completion{LeaseRef{event.id(), event.token}, Completion::Kind::release, event.failed, {}, {}},
+          event.ordering_key};
+}
+
+}  // namespace
+
+OutboxDispatcher::HotPlaces::HotPlaces(HotPlaces&& other) noexcept
+    : owner_(std::move(other.owner_)), count_(std::exchange(other.count_, 0)) {}
+
+OutboxDispatcher::HotPlaces& OutboxDispatcher::HotPlaces::operator=(HotPlaces&& other) noexcept {
+  if (this != &other) {
+    give_back();
+    owner_ = std::move(other.owner_);
+    count_ = std::exchange(other.count_, 0);
+  }
+  return *this;
+}
+
+void OutboxDispatcher::HotPlaces::give_back() noexcept {
+  if (count_ == 0) return;
+  const MutexLock lock(owner_->mutex_);
+  owner_->hot_used_ -= std::exchange(count_, 0);
+}
+
+OutboxDispatcher::OutboxDispatcher(OutboxStore& store, ListenerRegistry& listeners, Completer& completer,
+                                   InFlightTracker& in_flight, DispatcherOptions options)
+    : store_(store),
+      listeners_(listeners),
+      completer_(completer),
+      in_flight_(in_flight),
+      options_(std::move(options)),
+      queues_{Ring<QueuedEvent>(options_.hot_capacity), Ring<QueuedEvent>(options_.cold_capacity)} {}
+
+OutboxDispatcher::~OutboxDispatcher() { stop(); }
+
+void OutboxDispatcher::start() {
+  {
+    const MutexLock lock(mutex_);
+    accepting_ = true;
+    stopping_ = false;
+  }
+  if (options_.run_inline) return;
+  for (std::size_t i = workers_.size(); i < options_.workers; ++i) workers_.emplace_back([this] { work(); });
+}
+
+void OutboxDispatcher::stop() {
+  std::vector<QueuedEvent> left;
+  {
+    const MutexLock lock(mutex_);
+    accepting_ = false;
+    const SteadyPoint deadline = options_.clock->steady_now() + options_.drain_timeout;
+    while (queued_ + running_ > 0 && !workers_.empty() && options_.clock->steady_now() < deadline) {
+      options_.clock->wait_until(drained_, mutex_, deadline);
+    }
+    stopping_ = true;
+    // What is still in the rings will not be run. Those waiting in lanes are given back by the lanes' running events.
+    while (!queues_.hot.empty()) left.push_back(queues_.hot.pop());
+    while (!queues_.cold.empty()) left.push_back(queues_.cold.pop());
+    for (const QueuedEvent& event : left) --(event.source == Source::hot ? hot_used_ : cold_used_);
+    queued_ -= left.size();
+    if (running_ > 0) {
+      options_.log(LogLevel::warning, "postrider: " + std::to_string(running_) +
+                                          " listeners still run after the drain timeout; waiting for them to return");
+    }
+  }
+  ready_.notify_all();
+  if (!left.empty()) {
+    options_.log(LogLevel::warning, "postrider: gives " + std::to_string(left.size()) +
+                                        " undelivered events back to the database while stopping");
+    for (const QueuedEvent& event : left) leave_lane(event, false);
+    give_back(left);
+  }
+  for (std::thread& worker : workers_) worker.join();
+  workers_.clear();
+}
+
+bool OutboxDispatcher::accepting() const {
+  const MutexLock lock(mutex_);
+  return accepting_;
+}
+
+OutboxDispatcher::HotPlaces OutboxDispatcher::reserve_hot(const std::shared_ptr<OutboxDispatcher>& self,
+                                                          std::size_t wanted) {
+  const MutexLock lock(self->mutex_);
+  if (!self->accepting_) return {};
+  const std::size_t granted = std::min(wanted, self->options_.hot_capacity - self->hot_used_);
+  self->hot_used_ += granted;
+  return {self, granted};
+}
+
+bool OutboxDispatcher::enqueue_hot(std::vector<QueuedEvent>& events, HotPlaces places) {
+  {
+    const MutexLock lock(mutex_);
+    // From here on the places are counted by the events themselves.
+    places.count_ -= events.size();
+    if (!accepting_) {
+      hot_used_ -= events.size();
+      return false;
+    }
+  }
+  enqueue(events, true);
+  return true;
+}
+
+bool OutboxDispatcher::enqueue_cold(std::vector<QueuedEvent>& events) {
+  {
+    const MutexLock lock(mutex_);
+    if (!accepting_) return false;
+    cold_used_ += events.size();
+  }
+  enqueue(events, false);
+  return true;
+}
+
+void OutboxDispatcher::enqueue(std::vector<QueuedEvent>& events, bool hot) {
+  const SteadyPoint now = options_.clock->steady_now();
+  std::vector<QueuedEvent> given_back;
+  std::size_t accepted = 0;
+  {
+    const MutexLock lock(mutex_);
+    for (QueuedEvent& event : events) {
+      event.enqueued = now;
+      const InFlightTracker::Hold hold{static_cast<std::int64_t>(event.token), event.lease_end};
+      if (!in_flight_.try_acquire(event.id(), hold)) {
+        // Here already, queued or running: the copy that is here goes on, under the newer claim.
+        --(hot ? hot_used_ : cold_used_);
+        continue;
+      }
+      ++accepted;
+      admit(std::move(event), given_back);
+    }
+    options_.metrics->record_queue_depths(queues_.hot.size(), queues_.cold.size());
+  }
+  if (accepted > 1) {
+    ready_.notify_all();
+  } else if (accepted == 1) {
+    ready_.notify_one();
+  }
+  for (std::size_t i = 0; i < accepted; ++i) {
+    hot ? options_.metrics->increment_hot_enqueued() : options_.metrics->increment_cold_enqueued();
+  }
+  // Not worth waiting for on the publisher's thread: what the completer cannot take comes free with its lease.
+  for (const QueuedEvent& event : given_back) {
+    if (!options_.run_inline && completer_.try_submit(release_of(event))) continue;
+    in_flight_.release(event.id());
+  }
+  if (options_.run_inline) run_inline();
+}
+
+void OutboxDispatcher::admit(QueuedEvent event, std::vector<QueuedEvent>& given_back) {
+  if (event.ordered()) {
+    const Source source = event.source;
+    switch (lanes_.arrive(event)) {
+      case KeyLanes::Arrival::runs:
+        break;
+      case KeyLanes::Arrival::waits:
+        ++queued_;
+        return;
+      case KeyLanes::Arrival::turned_away:
+        --(source == Source::hot ? hot_used_ : cold_used_);
+        // Its way back to the database is not the lane's business.
+        event.ordering_key.clear();
+        given_back.push_back(std::move(event));
+        return;
+    }
+  }
+  ++queued_;
+  make_ready(std::move(event));
+}
+
+void OutboxDispatcher::make_ready(QueuedEvent event) {
+  (event.source == Source::hot ? queues_.hot : queues_.cold).push(std::move(event));
+}
+
+std::size_t OutboxDispatcher::cold_room() const {
+  const MutexLock lock(mutex_);
+  return accepting_ ? options_.cold_capacity - cold_used_ : 0;
+}
+
+void OutboxDispatcher::request_poll() {
+  // Under the lock, so that it cannot happen after `stop`, when the poller may be gone.
+  const MutexLock lock(mutex_);
+  if (accepting_ && on_poll_wanted_) on_poll_wanted_();
+}
+
+QueuedEvent OutboxDispatcher::take() {
+  bool hot = !queues_.hot.empty();
+  if (hot && !queues_.cold.empty()) {
+    hot = turn_ < 2;
+    turn_ = (turn_ + 1) % 3;
+  }
+  QueuedEvent event = hot ? queues_.hot.pop() : queues_.cold.pop();
+  --(hot ? hot_used_ : cold_used_);
+  --queued_;
+  ++running_;
+  return event;
+}
+
+void OutboxDispatcher::work() {
+  for (;;) {
+    QueuedEvent event;
+    bool cold_room_now = false;
+    {
+      const MutexLock lock(mutex_);
+      while (!stopping_ && queues_.hot.empty() && queues_.cold.empty()) ready_.wait(mutex_);
+      if (stopping_) return;
+      event = take();
+      cold_room_now = event.source == Source::cold && cold_used_ == options_.cold_capacity / 2;
+    }
+    if (cold_room_now) request_poll();
+    process(std::move(event));
+    bool idle = false;
+    {
+      const MutexLock lock(mutex_);
+      --running_;
+      idle = queued_ + running_ == 0;
+    }
+    if (idle) drained_.notify_all();
+  }
+}
+
+void OutboxDispatcher::run_inline() {
+  for (;;) {
+    QueuedEvent event;
+    {
+      const MutexLock lock(mutex_);
+      if (queues_.hot.empty() && queues_.cold.empty()) return;
+      event = take();
+    }
+    process(std::move(event));
+    const MutexLock lock(mutex_);
+    --running_;
+  }
+}
+
+void OutboxDispatcher::process(QueuedEvent event) {
+  failpoint("outbox.process.before");
+  try {
+    if (!still_held(event)) {
+      drop(event);
+      return;
+    }
+    if (event.ordered() && event.source == Source::hot && !first_of_its_key(event)) {
+      finish(event, release_of(event).completion);
+      return;
+    }
+  } catch (const std::exception& error) {
+    // The database could not be asked. The event is safe in it: let go, the poller brings it when the lease has ended.
+    options_.log(LogLevel::warning, "postrider: cannot check the lease of event " + event.id().str() +
+                                        ", it will be delivered later: " + error.what());
+    drop(event);
+    return;
+  }
+
+  const SteadyPoint begin = options_.clock->steady_now();
+  options_.metrics->observe_queue_wait(std::chrono::duration_cast<Duration>(begin - event.enqueued));
+  const Outcome outcome = run_listeners(event);
+  options_.metrics->observe_listener_time(
+      std::chrono::duration_cast<Duration>(options_.clock->steady_now() - begin));
+  failpoint("outbox.process.after");
+
+  // The claim may have been renewed under a newer token while the listener ran.
+  const auto hold = in_flight_.find(event.id());
+  const LeaseRef lease{event.id(), hold ? Token{hold->token} : event.token};
+  Completion completion = decide(lease, event.failed, outcome, options_.retry, random());
+  switch (completion.kind) {
+    case Completion::Kind::done:
+      options_.metrics->increment_dispatch_success();
+      break;
+    case Completion::Kind::dead:
+      options_.metrics->increment_dispatch_dead();
+      options_.log(LogLevel::error, "postrider: event " + event.id().str() + " of type " + event.event->type() +
+                                        " is dead: " + completion.error);
+      break;
+    default:
+      options_.metrics->increment_dispatch_failure();
+      break;
+  }
+  finish(event, std::move(completion));
+}
+
+/// Checks the fence before anything is run: a lease that may have ended is asked for again, by its token.
+bool OutboxDispatcher::still_held(QueuedEvent& event) {
+  const auto hold = in_flight_.find(event.id());
+  if (!hold) return false;
+  event.token = Token{hold->token};
+  const SteadyPoint now = options_.clock->steady_now();
+  if (now < hold->lease_end) return true;
+  const LeaseRef lease{event.id(), event.token};
+  if (store_.renew({&lease, 1}, options_.lease).empty()) {
+    options_.metrics->increment_stale_completions(1);
+    return false;
+  }
+  in_flight_.extend(event.id(), hold->token, now + options_.lease);
+  return true;
+}
+
+/// A hot event of a key must not overtake one that another node, or a retry, still has to deliver. What this process has
+/// delivered itself may still look pending while its result is on the way to the database.
+bool OutboxDispatcher::first_of_its_key(const QueuedEvent& event) {
+  std::size_t finished = 0;
+  {
+    const MutexLock lock(mutex_);
+    finished = lanes_.finished_count(event.ordering_key);
+  }
+  const std::vector<EventId> before = store_.predecessors(event.ordering_key, event.id(), finished + 1);
+  const MutexLock lock(mutex_);
+  for (const EventId& id : before) {
+    if (!lanes_.finished(event.ordering_key, id)) return false;
+  }
+  return true;
+}
+
+Outcome OutboxDispatcher::run_listeners(const QueuedEvent& event) {
+  const auto listeners = listeners_.listeners_for(event.event->type());
+  if (listeners->empty()) {
+    return Outcome::failed("no listener is registered for event type '" + event.event->type() +
+                           "' on this node. Hint: outbox.on(type, …) or outbox.on_all(…) before start()");
+  }
+  const Delivery delivery{event.failed, event.source};
+  try {
+    for (const auto& listener : *listeners) {
+      Outcome outcome = (*listener)(*event.event, delivery);
+      if (outcome.kind() != Outcome::Kind::done) return outcome;
+    }
+    return Outcome::done();
+  } catch (const std::exception& error) {
+    return Outcome::failed(error.what());
+  } catch (...) {
+    return Outcome::failed("the listener threw something that is not a std::exception");
+  }
+}
+
+void OutboxDispatcher::finish(const QueuedEvent& event, Completion completion) {
+  const bool for_good =
+      completion.kind == Completion::Kind::done || completion.kind == Completion::Kind::dead;
+  // The lane learns first: once the result is submitted, `flushed` may come at any moment.
+  if (event.ordered()) leave_lane(event, for_good);
+  submit({std::move(completion), event.ordering_key});
+}
+
+void OutboxDispatcher::leave_lane(const QueuedEvent& event, bool for_good) {
+  if (!event.ordered()) return;
+  KeyLanes::Ended ended;
+  bool next_ready = false;
+  {
+    const MutexLock lock(mutex_);
+    ended = lanes_.ended(event, for_good && !stopping_);
+    for (const QueuedEvent& waiting : ended.given_back) {
+      --queued_;
+      --(waiting.source == Source::hot ? hot_used_ : cold_used_);
+    }
+    if (ended.next) {
+      make_ready(std::move(*ended.next));
+      next_ready = true;
+    }
+  }
+  if (next_ready) ready_.notify_one();
+  give_back(ended.given_back);
+}
+
+/// Lets go of an event without writing anything about it.
+void OutboxDispatcher::drop(const QueuedEvent& event) {
+  leave_lane(event, false);
+  const FinishedEvent gone = release_of(event);
+  flushed({&gone, 1});
+}
+
+void OutboxDispatcher::give_back(std::span<const QueuedEvent> events) {
+  for (const QueuedEvent& event : events) submit(release_of(event));
+}
+
+void OutboxDispatcher::submit(FinishedEvent result) {
+  if (!options_.run_inline) {
+    completer_.submit(std::move(result));
+    return;
+  }
+  try {
+    completer_.write_now({&result, 1});
+  } catch (const std::exception& error) {
+    options_.log(LogLevel::error, std::string("postrider: cannot write a result inline: ") + error.what());
+  }
+  flushed({&result, 1});
+}
+
+std::vector<std::string> OutboxDispatcher::flushed(std::span<const FinishedEvent> results) {
+  std::vector<std::string> keys;
+  for (const FinishedEvent& result : results) {
+    in_flight_.release(result.completion.lease.id);
+    if (result.ordering_key.empty()) continue;
+    const MutexLock lock(mutex_);
+    if (lanes_.flushed(result.ordering_key, result.completion.lease.id)) keys.push_back(result.ordering_key);
+  }
+  return keys;
+}
+
+double OutboxDispatcher::random() {
+  const MutexLock lock(random_mutex_);
+  return std::uniform_real_distribution<double>(0.0, 1.0)(random_engine_);
+}
+
+}  // namespace postrider

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "outbox/poller.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/failpoint.hpp"
+
+namespace postrider {
+
+namespace {
+
+constexpr Duration shortest_pause = std::chrono::milliseconds{50};
+// Retries that fall due close together share one look; and the memory for them is bounded: what does not fit is found
+// by the interval.
+constexpr Duration wake_grain = std::chrono::milliseconds{5};
+constexpr std::size_t most_wake_times = 4096;
+constexpr std::size_t most_keys = 1024;
+
+}  // namespace
+
+OutboxPoller::OutboxPoller(OutboxStore& store, OutboxDispatcher& dispatcher, Completer& completer, PollerOptions options)
+    : store_(store), dispatcher_(dispatcher), completer_(completer), options_(std::move(options)) {}
+
+OutboxPoller::~OutboxPoller() { stop(); }
+
+void OutboxPoller::start() {
+  if (thread_.joinable()) return;
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = false;
+  }
+  thread_ = std::thread([this] { run(); });
+}
+
+void OutboxPoller::stop() {
+  if (!thread_.joinable()) return;
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void OutboxPoller::poke() {
+  {
+    const MutexLock lock(mutex_);
+    poked_ = true;
+  }
+  wake_.notify_all();
+}
+
+void OutboxPoller::wake_at(SteadyPoint when) {
+  // Rounded up to the grain: never before the row is due.
+  const auto ticks = when.time_since_epoch() / wake_grain + 1;
+  {
+    const MutexLock lock(mutex_);
+    if (wake_times_.size() >= most_wake_times) return;
+    wake_times_.insert(SteadyPoint(ticks * wake_grain));
+  }
+  wake_.notify_all();
+}
+
+void OutboxPoller::continue_keys(std::vector<std::string> keys) {
+  if (keys.empty()) return;
+  {
+    const MutexLock lock(mutex_);
+    poked_ = true;
+    for (std::string& key : keys) {
+      if (keys_.size() >= most_keys) break;
+      keys_.push_back(std::move(key));
+    }
+  }
+  wake_.notify_all();
+}
+
+void OutboxPoller::run() {
+  Duration pause = Duration::zero();
+  const Duration shortest = std::min(shortest_pause, options_.interval);
+  while (wait_for_reason(pause)) {
+    try {
+      const std::size_t room = dispatcher_.cold_room();
+      const std::size_t claimed = poll_once();
+      if (claimed > 0 && claimed >= std::min(room, options_.batch_size)) {
+        // There is more. Without room the dispatcher pokes as soon as there is some.
+        pause = claimed < options_.batch_size ? shortest : Duration::zero();
+      } else if (claimed > 0) {
+        pause = shortest;
+      } else {
+        pause = std::clamp(pause * 2, shortest, options_.interval);
+      }
+    } catch (const std::exception& error) {
+      options_.metrics->increment_poll_failures();
+      options_.log(LogLevel::error, std::string("postrider: the outbox poller failed, trying again: ") + error.what());
+      pause = std::clamp(pause * 2, shortest, options_.interval);
+    }
+  }
+}
+
+bool OutboxPoller::wait_for_reason(Duration pause) {
+  const MutexLock lock(mutex_);
+  const SteadyPoint until = options_.clock->steady_now() + pause;
+  while (!stopping_ && !poked_) {
+    const SteadyPoint now = options_.clock->steady_now();
+    if (now >= until) break;
+    if (!wake_times_.empty() && *wake_times_.begin() <= now) break;
+    options_.clock->wait_until(wake_, mutex_, wake_times_.empty() ? until : std::min(until, *wake_times_.begin()));
+  }
+  poked_ = false;
+  wake_times_.erase(wake_times_.begin(), wake_times_.upper_bound(options_.clock->steady_now()));
+  return !stopping_;
+}
+
+std::size_t OutboxPoller::poll_once() {
+  const MutexLock cycle(cycle_mutex_);
+  const std::size_t room = dispatcher_.cold_room();
+  if (room == 0) return 0;
+
+  std::vector<std::string> keys;
+  {
+    const MutexLock lock(mutex_);
+    keys.swap(keys_);
+  }
+  ClaimRequest request;
+  request.owner = options_.owner;
+  request.lease = options_.lease;
+  request.limit = std::min(options_.batch_size, room);
+  request.continue_keys = keys;
+  // Measured before the database is asked: the local end must never be later than the one in the row.
+  const SteadyPoint asked = options_.clock->steady_now();
+  std::vector<ClaimedEvent> claimed = store_.claim(request);
+  failpoint("outbox.claim.after");
+  options_.metrics->observe_claim(claimed.size(),
+                                  std::chrono::duration_cast<Duration>(options_.clock->steady_now() - asked));
+
+  std::vector<QueuedEvent> events;
+  events.reserve(claimed.size());
+  TimePoint oldest = TimePoint::max();
+  for (ClaimedEvent& row : claimed) {
+    oldest = std::min(oldest, row.created_at);
+    if (!row.event) {
+      options_.metrics->increment_dispatch_dead();
+      options_.log(LogLevel::error,
+                   "postrider: event " + row.lease.id.str() + " cannot be decoded and is dead: " + row.decode_error);
+      Completion dead{row.lease, Completion::Kind::dead, row.failed, {}, "cannot decode: " + row.decode_error};
+      completer_.submit({std::move(dead), {}});
+      continue;
+    }
+    events.push_back({std::move(row.event), row.lease.token, row.failed, Source::cold, std::move(row.ordering_key),
+                      asked + options_.lease, {}});
+  }
+  options_.metrics->record_oldest_lag(claimed.empty() ? Duration::zero()
+                                                      : std::max(Duration::zero(), options_.clock->now() - oldest));
+  if (!events.empty()) {
+    if (!dispatcher_.enqueue_cold(events)) {
+      for (const QueuedEvent& event : events) {
+        completer_.submit({Completion{{event.id(), event.token}, Completion::Kind::release, {}, {}, {}}, {}});
+      }
+    }
+  }
+  return claimed.size();
+}
+
+}  // namespace postrider

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <set>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "outbox/completer.hpp"
+#include "outbox/dispatcher.hpp"
+#include "postrider/detail/sync.hpp"
+#include "postrider/log.hpp"
+#include "postrider/metrics.hpp"
+#include "storage/outbox_store.hpp"
+
+namespace postrider {
+
+struct PollerOptions {
+  std::string owner;
+  Duration lease = std::chrono::seconds{30};
+  std::size_t batch_size = 200;
+  /// The longest pause; after work was found the pause starts small and doubles up to it.
+  Duration interval = std::chrono::seconds{5};
+  Clock* clock = nullptr;
+  MetricsExporter* metrics = nullptr;
+  LogCallback log;
+};
+
+/// Brings what the hot path did not: rows of crashed nodes, retries that fell due, overflow, rows inserted by other
+/// programs. One thread. Sleeps until the interval is over or there is reason to look sooner.
+class OutboxPoller {
+ public:
+  OutboxPoller(OutboxStore& store, OutboxDispatcher& dispatcher, Completer& completer, PollerOptions options);
+  ~OutboxPoller();
+
+  void start();
+  void stop();
+
+  /// One cycle on the calling thread: claims at most one batch, as far as the cold queue has room. Returns how many
+  /// rows were claimed. Throws what the store throws.
+  std::size_t poll_once() POSTRIDER_EXCLUDES(cycle_mutex_);
+
+  /// Look now.
+  void poke();
+  /// Look at this time: a retry falls due then.
+  void wake_at(SteadyPoint when);
+  /// These keys have just been worked off here; take their next events first.
+  void continue_keys(std::vector<std::string> keys);
+
+ private:
+  void run();
+  /// False when stopping.
+  bool wait_for_reason(Duration pause);
+
+  OutboxStore& store_;
+  OutboxDispatcher& dispatcher_;
+  Completer& completer_;
+  PollerOptions options_;
+
+  Mutex cycle_mutex_;  // one cycle at a time: the room in the cold queue is counted before the claim
+  Mutex mutex_;
+  CondVar wake_;
+  bool stopping_ POSTRIDER_GUARDED_BY(mutex_) = false;
+  bool poked_ POSTRIDER_GUARDED_BY(mutex_) = false;
+  std::set<SteadyPoint> wake_times_ POSTRIDER_GUARDED_BY(mutex_);
+  std::vector<std::string> keys_ POSTRIDER_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace postrider

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "outbox/registry.hpp"
+
+#include <utility>
+
+#include "postrider/error.hpp"
+
+namespace postrider {
+
+void ListenerRegistry::add(const EventType& type, Listener listener) {
+  if (type.name().empty()) {
+    throw Error(ErrorCode::invalid_argument, "cannot register a listener", "the event type is empty",
+                "use on_all() to listen to every type");
+  }
+  auto shared = std::make_shared<const Listener>(std::move(listener));
+  const MutexLock lock(mutex_);
+  Entry& entry = by_type_[type.name()];
+  entry.exact.push_back(std::move(shared));
+  join(entry);
+}
+
+void ListenerRegistry::add_for_all(Listener listener) {
+  auto shared = std::make_shared<const Listener>(std::move(listener));
+  const MutexLock lock(mutex_);
+  Listeners all = *for_all_;
+  all.push_back(std::move(shared));
+  for_all_ = std::make_shared<const Listeners>(std::move(all));
+  for (auto& [type, entry] : by_type_) join(entry);
+}
+
+std::shared_ptr<const Listeners> ListenerRegistry::listeners_for(std::string_view type) const {
+  const MutexLock lock(mutex_);
+  const auto found = by_type_.find(type);
+  return found == by_type_.end() ? for_all_ : found->second.joined;
+}
+
+void ListenerRegistry::join(Entry& entry) const {
+  Listeners joined = entry.exact;
+  joined.insert(joined.end(), for_all_->begin(), for_all_->end());
+  entry.joined = std::make_shared<const Listeners>(std::move(joined));
+}
+
+}  // namespace postrider

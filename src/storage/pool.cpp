@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/pool.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "postrider/error.hpp"
+
+namespace postrider {
+
+ConnectionPool::Lease::Lease(Lease&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)), connection_(std::move(other.connection_)) {}
+
+ConnectionPool::Lease& ConnectionPool::Lease::operator=(Lease&& other) noexcept {
+  if (this != &other) {
+    if (connection_ != nullptr) pool_->give_back(std::move(connection_));
+    pool_ = std::exchange(other.pool_, nullptr);
+    connection_ = std::move(other.connection_);
+  }
+  return *this;
+}
+
+ConnectionPool::Lease::~Lease() {
+  if (connection_ != nullptr) pool_->give_back(std::move(connection_));
+}
+
+void ConnectionPool::Lease::discard() noexcept {
+  if (connection_ == nullptr) return;
+  connection_.reset();
+  pool_->forget();
+}
+
+ConnectionPool::ConnectionPool(PoolOptions options, Connect connect, Clock& clock)
+    : options_(std::move(options)), connect_(std::move(connect)), clock_(clock) {
+  const MutexLock lock(mutex_);
+  idle_.reserve(options_.size);  // so that giving back cannot fail
+}
+
+ConnectionPool::~ConnectionPool() = default;
+
+ConnectionPool::Lease ConnectionPool::acquire() {
+  const SteadyPoint deadline = clock_.steady_now() + options_.acquire_timeout;
+  for (;;) {
+    std::optional<Idle> rested = idle_or_permit(deadline);
+    if (rested.has_value()) {
+      const bool fresh = clock_.steady_now() - rested->since <= options_.ping_after;
+      if (fresh || rested->connection->ping()) return Lease(*this, std::move(rested->connection));
+      rested.reset();
+      forget();
+      continue;
+    }
+    if (std::unique_ptr<PooledConnection> made = connect_or_back_off(deadline)) return Lease(*this, std::move(made));
+  }
+}
+
+std::optional<ConnectionPool::Idle> ConnectionPool::idle_or_permit(SteadyPoint deadline) {
+  const MutexLock lock(mutex_);
+  ++waiting_;
+  struct Waiting {  // the count falls on every way out; all of them are under the lock
+    std::size_t& count;
+    ~Waiting() { --count; }
+  } const waiting{waiting_};
+  for (;;) {
+    if (!idle_.empty()) {
+      Idle rested = std::move(idle_.back());
+      idle_.pop_back();
+      return rested;
+    }
+    const SteadyPoint now = clock_.steady_now();
+    SteadyPoint wake = deadline;
+    if (open_ < options_.size && !probing_) {
+      if (now >= next_connect_) {
+        ++open_;
+        probing_ = last_error_.has_value();  // while the server is away one caller tries, the others wait for its verdict
+        return std::nullopt;
+      }
+      if (next_connect_ >= deadline || !last_error_->retryable()) throw Error(*last_error_);
+      wake = next_connect_;
+    }
+    if (now >= deadline) {
+      if (open_ < options_.size && last_error_.has_value()) throw Error(*last_error_);
+      throw Error(ErrorCode::timeout, {.retryable = true}, "no free connection to " + options_.name,
+                  "all " + std::to_string(options_.size) + " are in use",
+                  "end transactions sooner, or raise StorageOptions::pool_size");
+    }
+    clock_.wait_until(changed_, mutex_, wake);
+  }
+}
+
+std::unique_ptr<PooledConnection> ConnectionPool::connect_or_back_off(SteadyPoint deadline) {
+  try {
+    std::unique_ptr<PooledConnection> made = connect_();
+    {
+      const MutexLock lock(mutex_);
+      failed_connects_ = 0;
+      next_connect_ = {};
+      last_error_.reset();
+      probing_ = false;
+    }
+    changed_.notify_all();
+    return made;
+  } catch (const Error& error) {
+    {
+      const MutexLock lock(mutex_);
+      --open_;
+      probing_ = false;
+      const int doublings = std::min(failed_connects_++, 20);
+      next_connect_ = clock_.steady_now() +
+                      std::min(options_.reconnect_max, options_.reconnect_base * (std::int64_t{1} << doublings));
+      last_error_.emplace(error);
+    }
+    changed_.notify_all();
+    if (!error.retryable() || clock_.steady_now() >= deadline) throw;
+    return nullptr;
+  } catch (...) {
+    {
+      const MutexLock lock(mutex_);
+      probing_ = false;
+    }
+    forget();
+    throw;
+  }
+}
+
+void ConnectionPool::give_back(std::unique_ptr<PooledConnection> connection) noexcept {
+  if (!connection->usable()) {
+    connection.reset();
+    forget();
+    return;
+  }
+  {
+    const MutexLock lock(mutex_);
+    idle_.push_back({std::move(connection), clock_.steady_now()});
+  }
+  changed_.notify_all();
+}
+
+void ConnectionPool::forget() noexcept {
+  {
+    const MutexLock lock(mutex_);
+    --open_;
+  }
+  changed_.notify_all();
+}
+
+PoolStats ConnectionPool::stats() const {
+  const MutexLock lock(mutex_);
+  return {.open = open_, .in_use = open_ - idle_.size(), .waiting = waiting_};
+}
+
+void ConnectionPool::clear_idle() {
+  std::vector<Idle> closing;  // closed outside the mutex
+  closing.reserve(options_.size);
+  {
+    const MutexLock lock(mutex_);
+    closing.swap(idle_);
+    open_ -= closing.size();
+  }
+  changed_.notify_all();
+}
+
+}  // namespace postrider
