@@ -79,12 +79,4 @@ Error make_error(std::string_view what, const Failure& failure) {
                what, why, hint);
 }
 
-std::string_view conflicting_value(std::string_view detail) noexcept {
-  const std::size_t open = detail.find(")=(");
-  if (open == std::string_view::npos) return {};
-  const std::size_t close = detail.rfind(')');  // the value itself may have one
-  if (close < open + 3) return {};
-  return detail.substr(open + 3, close - open - 3);
-}
-
 }  // namespace postrider::postgres

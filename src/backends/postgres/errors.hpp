@@ -25,7 +25,4 @@ struct Failure {
 /// The one table of what a SQLSTATE means to a caller.
 [[nodiscard]] Error make_error(std::string_view what, const Failure& failure);
 
-/// The value in a unique violation's detail, "Key (event_id)=(X) already exists.", in any language; empty when not found.
-[[nodiscard]] std::string_view conflicting_value(std::string_view detail) noexcept;
-
 }  // namespace postrider::postgres
