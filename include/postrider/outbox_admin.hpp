@@ -27,7 +27,7 @@ struct DeadLetterFilter {
   std::optional<std::string> aggregate_type{};
   std::optional<std::string> aggregate_id{};
   std::optional<std::string> tenant_id{};
-  std::optional<std::string> error_contains{};
+  std::optional<std::string> error_contains{};  ///< upper and lower case differ
   std::optional<TimePoint> died_after{};   ///< inclusive
   std::optional<TimePoint> died_before{};  ///< exclusive
 };

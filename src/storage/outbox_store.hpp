@@ -127,7 +127,8 @@ class OutboxAdminStore {
   virtual std::int64_t revive_dead(const DeadLetterFilter& filter, std::size_t limit) = 0;
   virtual bool edit_dead(const EventId& id, PayloadKind kind, std::string_view payload,
                          std::optional<std::string_view> headers_json) = 0;
-  /// One transaction: deletes at most `limit` rows of `status` (done or dead) that finished longer than `age` ago.
+  /// One transaction: deletes at most `limit` rows of `status` (done or dead) that finished `age` ago or
+  /// longer.
   virtual std::int64_t purge_batch(EventStatus status, Duration age, std::size_t limit) = 0;
   virtual std::int64_t count_purgeable(EventStatus status, Duration age) = 0;
 };

@@ -15,7 +15,7 @@ namespace postrider {
 struct SqlDialect {
   BackendKind kind;
   std::string outbox_table;  ///< qualified and safe to paste
-  /// Runs one statement (with `?` placeholders) in a transaction of its own.
+  /// Runs one statement (with `?` placeholders) in a transaction of its own. Those that only read begin with "select".
   std::function<Rows(std::string_view sql, std::span<const Value> params)> run;
   /// Microseconds → the column's type, around a placeholder or expression: e.g. "(timestamptz 'epoch' + {} * interval '1 microsecond')".
   std::string from_micros;

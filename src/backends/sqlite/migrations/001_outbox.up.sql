@@ -2,7 +2,8 @@
 -- that rows inserted by any program are found; it is NULL once the row is finished, which keeps finished rows out of the indexes.
 CREATE TABLE {schema}_outbox_event (
   seq INTEGER PRIMARY KEY,
-  event_id TEXT NOT NULL UNIQUE,
+  -- What an EventId can be: a row that could not be named could not be marked DEAD either.
+  event_id TEXT NOT NULL UNIQUE CHECK (length(event_id) BETWEEN 1 AND 36 AND event_id NOT GLOB '*[^!-~]*'),
   event_type TEXT NOT NULL,
   aggregate_type TEXT,
   aggregate_id TEXT,

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/sqlite/claim.hpp"
+
+#include <algorithm>
+
+#include "storage/row_decoder.hpp"
+
+namespace postrider::sqlite {
+namespace {
+
+constexpr std::size_t page_size = 512;
+/// So that one claim holds the write lock for a bounded time, whatever backlog is blocked; the next one goes on.
+constexpr int most_pages = 16;
+constexpr std::int64_t least_deferral = 100'000;
+
+ClaimedEvent decode(const Statement& row) {
+  OutboxColumns columns;
+  columns.event_id = row.text(0);
+  columns.event_type = row.text(1);
+  columns.aggregate_type = row.text(2);
+  columns.aggregate_id = row.text(3);
+  columns.tenant_id = row.text(4);
+  columns.ordering_key = row.text(5);
+  columns.headers_json = row.text(6);
+  columns.payload_kind = row.is_null(7) ? PayloadKind::bytes : PayloadKind::json;
+  columns.payload = row.is_null(7) ? row.blob(8) : row.text(7);
+  columns.occurred_at = TimePoint(Duration(row.integer(9)));
+  columns.created_at = TimePoint(Duration(row.integer(10)));
+  columns.attempts = row.integer(11);
+  columns.token = row.integer(12);
+  return decode_row(columns);
+}
+
+}  // namespace
+
+Claim::Claim(Connection& connection, const OutboxSql& sql, const ClaimRequest& request, std::int64_t now)
+    : connection_(connection), sql_(sql), request_(request), now_(now), take_(connection.prepare(sql.take)) {}
+
+std::vector<ClaimedEvent> Claim::run() {
+  for (const std::string& key : request_.continue_keys) {
+    if (full()) break;
+    if (!key.empty()) take_run(key, true);
+  }
+  if (!full()) free_ = find_due(sql_.due_free, false, request_.limit - claimed_.size());
+  for (int page_number = 0; page_number < most_pages && !full(); ++page_number) {
+    const std::vector<Due> page = find_due(sql_.due_ordered, true, page_size);
+    merge(page);
+    if (page.size() < page_size) break;
+  }
+  if (!full()) take_free_until(now_);
+  return std::move(claimed_);
+}
+
+std::vector<Claim::Due> Claim::find_due(const std::string& sql, bool ordered, std::size_t limit) {
+  Statement statement = connection_.prepare(sql);
+  statement.with(now_, static_cast<std::int64_t>(limit));
+  std::vector<Due> due;
+  while (statement.step()) {
+    due.push_back({statement.integer(0), statement.integer(1), ordered ? std::string(statement.text(2)) : std::string()});
+  }
+  return due;
+}
+
+void Claim::merge(const std::vector<Due>& page) {
+  std::size_t looked_at = 0;
+  for (; looked_at < page.size() && !full(); ++looked_at) {
+    const Due& row = page[looked_at];
+    take_free_until(row.due_at);
+    if (full()) break;
+    if (!blocked_until_.contains(row.key)) take_run(row.key, false);
+  }
+  defer_blocked(page, looked_at);
+}
+
+void Claim::take_free_until(std::int64_t due_at) {
+  for (; next_free_ < free_.size() && !full() && free_[next_free_].due_at <= due_at; ++next_free_) {
+    take(free_[next_free_].seq);
+  }
+}
+
+void Claim::take_run(const std::string& key, bool continuing) {
+  if (blocked_until_.contains(key)) return;
+  std::vector<std::int64_t> run;
+  std::int64_t head_due = now_;
+  {
+    Statement statement = connection_.prepare(sql_.run_of_key);
+    statement.with(key);
+    const std::size_t room = request_.limit - claimed_.size();
+    while (run.size() < room && statement.step()) {
+      const bool available = statement.integer(1) <= now_;
+      const bool others =
+          !statement.is_null(3) && statement.text(3) != request_.owner && statement.integer(4) > now_;
+      const bool head = run.empty();
+      if (head) head_due = statement.integer(2);
+      // A head must be due, unless this node goes on with a run of its own; what follows it comes along also when it is
+      // deferred or leased to this very node.
+      const bool wanted = head && !continuing ? head_due <= now_ : available && !others;
+      if (!wanted) break;
+      run.push_back(statement.integer(0));
+    }
+  }
+  for (const std::int64_t seq : run) {
+    take(seq);
+    taken_.insert(seq);
+  }
+  blocked_until_[key] = run.empty() ? head_due : now_ + request_.lease.count();
+}
+
+void Claim::take(std::int64_t seq) {
+  take_.reset();
+  take_.with(request_.owner, now_ + request_.lease.count(), seq);
+  while (take_.step()) claimed_.push_back(decode(take_));
+}
+
+void Claim::defer_blocked(const std::vector<Due>& page, std::size_t looked_at) {
+  Statement statement = connection_.prepare(sql_.defer);
+  for (std::size_t i = 0; i < looked_at; ++i) {
+    const Due& row = page[i];
+    if (taken_.contains(row.seq)) continue;
+    const std::int64_t until = std::max(blocked_until_.at(row.key), now_ + least_deferral);
+    statement.with(until, row.seq).run();
+    statement.reset();
+  }
+}
+
+}  // namespace postrider::sqlite

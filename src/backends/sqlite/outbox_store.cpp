@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/sqlite/outbox_store.hpp"
+
+#include <sqlite3.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "backends/sqlite/claim.hpp"
+#include "backends/sqlite/migration_target.hpp"
+#include "backends/sqlite/session.hpp"
+#include "backends/sqlite/storage.hpp"
+#include "core/failpoint.hpp"
+#include "postrider/error.hpp"
+#include "storage/row_decoder.hpp"
+
+namespace postrider::sqlite {
+namespace {
+
+Value text_or_null(std::string_view text) { return text.empty() ? Value(nullptr) : Value(text); }
+
+std::int64_t micros(TimePoint time) { return time.time_since_epoch().count(); }
+
+/// Several rows are one statement to the caller: either all are in the transaction or none.
+class Savepoint {
+ public:
+  explicit Savepoint(Connection& connection) : connection_(connection) { connection_.run("SAVEPOINT postrider_insert"); }
+  ~Savepoint() {
+    // Outside a transaction SQLite has rolled everything back already.
+    if (released_ || !connection_.in_transaction()) return;
+    sqlite3_exec(connection_.native(), "ROLLBACK TO postrider_insert; RELEASE postrider_insert", nullptr, nullptr, nullptr);
+  }
+  Savepoint(const Savepoint&) = delete;
+  Savepoint& operator=(const Savepoint&) = delete;
+  void release() {
+    connection_.run("RELEASE postrider_insert");
+    released_ = true;
+  }
+
+ private:
+  Connection& connection_;
+  bool released_ = false;
+};
+
+void insert_row(Statement& statement, Connection& connection, const NewOutboxRow& row, std::string_view owner,
+                std::int64_t now) {
+  const Event& event = *row.event;
+  const bool json = event.payload_kind() == PayloadKind::json;
+  const bool leased = row.lease > Duration::zero();
+  statement.with(event.id().view(), event.type(), text_or_null(event.aggregate_type()),
+                 text_or_null(event.aggregate_id()), text_or_null(event.tenant_id()), text_or_null(row.ordering_key),
+                 json ? Value(event.payload()) : Value(nullptr), json ? Value(nullptr) : Value(Blob{event.payload()}),
+                 text_or_null(event.headers_json()), event.deliver_at() ? micros(*event.deliver_at()) : now, now,
+                 micros(event.occurred_at()), leased ? Value(owner) : Value(nullptr),
+                 leased ? Value(now + row.lease.count()) : Value(nullptr));
+  const int code = statement.try_step();
+  if (code == SQLITE_CONSTRAINT_UNIQUE) {
+    throw Error(ErrorCode::conflict, "cannot publish event " + event.id().str(), "an event with this id exists already",
+                "give each event an id of its own; to publish at most once, treat this error as success");
+  }
+  if (code != SQLITE_DONE) throw connection.failure("cannot publish event " + event.id().str());
+  statement.reset();
+}
+
+}  // namespace
+
+SqliteOutboxStore::SqliteOutboxStore(const Identifier& schema, std::string storage_name, Clock& clock, Writer& writer,
+                                     ConnectionPool& readers)
+    : schema_(schema),
+      storage_name_(std::move(storage_name)),
+      sql_(schema),
+      clock_(clock),
+      writer_(writer),
+      readers_(readers),
+      file_(writer.acquire().connection().file()) {}
+
+std::int64_t SqliteOutboxStore::now() const { return micros(clock_.now()); }
+
+void SqliteOutboxStore::insert(Tx& tx, std::string_view owner, std::span<const NewOutboxRow> rows) {
+  auto* session = dynamic_cast<Session*>(&tx.session());
+  if (session == nullptr && tx.kind() != BackendKind::sqlite) {
+    throw Error(ErrorCode::wrong_storage, "cannot publish to " + storage_name_,
+                "the transaction belongs to " + std::string(to_string(tx.kind())),
+                "begin it on the storage that the outbox was made with");
+  }
+  if (session == nullptr || !session->active()) {
+    throw Error(ErrorCode::not_in_transaction, "cannot publish to " + storage_name_, "the transaction is not active",
+                tx.adopted() ? "BEGIN on your connection first" : "begin a new one");
+  }
+  Connection& connection = session->connection();
+  if (connection.file() != file_) {
+    throw Error(ErrorCode::wrong_storage, "cannot publish to " + storage_name_,
+                "the transaction belongs to the file " + std::string(connection.file()),
+                "begin it on the storage that the outbox was made with");
+  }
+  if (rows.empty()) return;
+  const std::int64_t at = now();
+  std::optional<Savepoint> savepoint;
+  if (rows.size() > 1) savepoint.emplace(connection);
+  {
+    Statement statement = connection.prepare(sql_.insert);
+    for (const NewOutboxRow& row : rows) insert_row(statement, connection, row, owner, at);
+  }
+  if (savepoint.has_value()) savepoint->release();
+  failpoint("outbox.insert.after");
+}
+
+std::vector<ClaimedEvent> SqliteOutboxStore::claim(const ClaimRequest& request) {
+  if (request.limit == 0) return {};
+  const Writer::Lease lease = writer_.acquire();
+  WriteTransaction transaction(lease.connection());
+  Claim claim(lease.connection(), sql_, request, now());
+  std::vector<ClaimedEvent> claimed = claim.run();
+  failpoint("sqlite.claim.before_commit");
+  transaction.commit();
+  failpoint("sqlite.claim.after_commit");
+  return claimed;
+}
+
+std::vector<EventId> SqliteOutboxStore::renew(std::span<const LeaseRef> held, Duration lease) {
+  std::vector<EventId> renewed;
+  if (held.empty()) return renewed;
+  renewed.reserve(held.size());
+  const Writer::Lease writer = writer_.acquire();
+  WriteTransaction transaction(writer.connection());
+  const std::int64_t until = now() + lease.count();
+  {
+    Statement statement = writer.connection().prepare(sql_.renew);
+    for (const LeaseRef& ref : held) {
+      if (statement.with(until, ref.id.view(), static_cast<std::int64_t>(ref.token)).run() > 0) renewed.push_back(ref.id);
+      statement.reset();
+    }
+  }
+  transaction.commit();
+  return renewed;
+}
+
+std::size_t SqliteOutboxStore::complete(std::span<const Completion> results) {
+  if (results.empty()) return 0;
+  const Writer::Lease writer = writer_.acquire();
+  Connection& connection = writer.connection();
+  WriteTransaction transaction(connection);
+  const std::int64_t at = now();
+  std::int64_t changed = 0;
+  {
+    // Prepared when the first result of its kind comes along; most batches are all done.
+    std::array<std::optional<Statement>, 5> statements;
+    const auto statement = [&](Completion::Kind kind, const std::string& sql) -> Statement& {
+      std::optional<Statement>& slot = statements.at(static_cast<std::size_t>(kind));
+      if (!slot.has_value()) slot.emplace(connection.prepare(sql));
+      slot->reset();
+      return *slot;
+    };
+    for (const Completion& result : results) {
+      const std::string_view id = result.lease.id.view();
+      const auto token = static_cast<std::int64_t>(result.lease.token);
+      const auto failed = static_cast<std::int64_t>(result.failed);
+      const std::int64_t available = at + result.delay.count();
+      switch (result.kind) {
+        case Completion::Kind::done:
+          changed += statement(result.kind, sql_.done).with(at, id, token).run();
+          break;
+        case Completion::Kind::retry: {
+          const std::string error = stored_error(result.error);
+          changed += statement(result.kind, sql_.retry).with(failed, available, error, id, token).run();
+          break;
+        }
+        case Completion::Kind::later:
+          changed += statement(result.kind, sql_.later).with(available, id, token).run();
+          break;
+        case Completion::Kind::dead: {
+          const std::string error = stored_error(result.error);
+          changed += statement(result.kind, sql_.dead).with(at, failed, error, id, token).run();
+          break;
+        }
+        case Completion::Kind::release:
+          changed += statement(result.kind, sql_.release).with(id, token).run();
+          break;
+      }
+    }
+  }
+  failpoint("sqlite.complete.before_commit");
+  transaction.commit();
+  failpoint("sqlite.complete.after_commit");
+  return static_cast<std::size_t>(changed);
+}
+
+std::vector<EventId> SqliteOutboxStore::predecessors(std::string_view key, const EventId& id, std::size_t limit) {
+  const ConnectionPool::Lease lease = readers_.acquire();
+  Statement statement = static_cast<Connection&>(*lease).prepare(sql_.predecessors);
+  statement.with(key, id.view(), static_cast<std::int64_t>(limit));
+  std::vector<EventId> ids;
+  while (statement.step()) ids.emplace_back(statement.text(0));
+  return ids;
+}
+
+void SqliteOutboxStore::check_schema() {
+  const ConnectionPool::Lease lease = readers_.acquire();
+  SqliteMigrationTarget target(static_cast<Connection&>(*lease), schema_, clock_);
+  require_current_schema(embedded_migrations(), target.applied(), storage_name_);
+}
+
+}  // namespace postrider::sqlite

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/sqlite/storage.hpp"
+
+#include <array>
+#include <utility>
+
+#include "backends/sqlite/migration_target.hpp"
+#include "backends/sqlite/session.hpp"
+#include "postrider/error.hpp"
+#include "postrider/sqlite.hpp"
+#include "storage/migrator.hpp"
+
+namespace postrider::sqlite {
+namespace {
+
+constexpr std::string_view scheme = "sqlite:";
+
+std::string path_of(std::string_view url) {
+  const std::string what = "cannot open " + std::string(url);
+  std::string_view path = url.substr(scheme.size());
+  if (path.starts_with("//")) {
+    path.remove_prefix(2);
+    if (!path.starts_with('/')) {
+      throw Error(ErrorCode::invalid_argument, what, "a file has no host",
+                  "write sqlite:relative/path or sqlite:///absolute/path");
+    }
+  }
+  if (path.empty()) throw Error(ErrorCode::invalid_argument, what, "it names no file", "write sqlite:shop.db");
+  if (path.starts_with(':')) {
+    throw Error(ErrorCode::unsupported, what,
+                "every connection would see a database of its own in memory, and events would not be durable",
+                "name a file; one on /dev/shm is as fast");
+  }
+  if (path.find('\0') != std::string_view::npos) {
+    throw Error(ErrorCode::invalid_argument, "cannot open a sqlite: URL", "its path has a NUL byte");
+  }
+  return std::string(path);
+}
+
+Connection& as_connection(const ConnectionPool::Lease& lease) { return static_cast<Connection&>(*lease); }
+
+}  // namespace
+
+SqliteStorage::SqliteStorage(std::string_view url, const StorageOptions& options)
+    : options_(options),
+      name_(url),
+      path_(path_of(url)),
+      clock_(options.clock != nullptr ? *options.clock : Clock::system()),
+      writer_(connection_options(false), options.acquire_timeout, clock_),
+      readers_({.size = options.pool_size, .acquire_timeout = options.acquire_timeout, .name = name_},
+               [this] { return std::make_unique<Connection>(connection_options(true)); }, clock_),
+      outbox_(options.schema, name_, clock_, writer_, readers_),
+      admin_(dialect()) {}
+
+ConnectionOptions SqliteStorage::connection_options(bool read_only) const {
+  return {.name = name_,
+          .path = path_,
+          .full_sync = options_.sqlite_full_sync,
+          .read_only = read_only,
+          .busy_timeout = options_.sqlite_busy_timeout};
+}
+
+SqlDialect SqliteStorage::dialect() {
+  return {.kind = BackendKind::sqlite,
+          .outbox_table = options_.schema.str() + "_outbox_event",
+          .run =
+              [this](std::string_view sql, std::span<const Value> params) {
+                if (sql.starts_with("select")) return as_connection(readers_.acquire()).execute(sql, params);
+                const Writer::Lease lease = writer_.acquire();
+                WriteTransaction transaction(lease.connection());
+                Rows rows = lease.connection().execute(sql, params);
+                transaction.commit();
+                return rows;
+              },
+          .from_micros = "{}",
+          .to_micros = "{}",
+          .now = {},
+          .clock = &clock_,
+          .hex = "lower(hex({}))"};
+}
+
+Transaction SqliteStorage::begin() { return Transaction(std::make_unique<OwnSession>(writer_.acquire())); }
+
+MigrationReport SqliteStorage::migrate(const MigrateOptions& options) {
+  if (options.dry_run) {
+    const ConnectionPool::Lease lease = readers_.acquire();
+    SqliteMigrationTarget target(as_connection(lease), options_.schema, clock_);
+    return run_migrations(target, embedded_migrations(), options_.schema, options);
+  }
+  const Writer::Lease lease = writer_.acquire();
+  SqliteMigrationTarget target(lease.connection(), options_.schema, clock_);
+  return run_migrations(target, embedded_migrations(), options_.schema, options);
+}
+
+PoolStats SqliteStorage::pool_stats() const {
+  PoolStats stats = readers_.stats();
+  stats.open += 1;
+  stats.in_use += writer_.in_use() ? 1 : 0;
+  stats.waiting += writer_.waiting();
+  return stats;
+}
+
+void SqliteStorage::ping() {
+  const ConnectionPool::Lease lease = readers_.acquire();
+  as_connection(lease).execute("select count(*) from sqlite_master", {});
+}
+
+StorageDriver driver() noexcept {
+  static constexpr std::array<std::string_view, 1> schemes{"sqlite"};
+  return {schemes, [](std::string_view url, const StorageOptions& options) -> std::unique_ptr<Storage> {
+            return std::make_unique<SqliteStorage>(url, options);
+          }};
+}
+
+}  // namespace postrider::sqlite

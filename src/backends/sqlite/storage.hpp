@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "backends/sqlite/outbox_store.hpp"
+#include "backends/sqlite/writer.hpp"
+#include "postrider/storage.hpp"
+#include "storage/embedded_migration.hpp"
+#include "storage/pool.hpp"
+#include "storage/sql_outbox_admin.hpp"
+
+namespace postrider::sqlite {
+
+/// Compiled in from migrations/.
+[[nodiscard]] std::span<const EmbeddedMigration> embedded_migrations();
+
+/// One file in WAL mode: one writer, and readers beside it that see the last committed state.
+class SqliteStorage final : public Storage {
+ public:
+  /// Opens the file, creating it when it is missing.
+  SqliteStorage(std::string_view url, const StorageOptions& options);
+
+  Transaction begin() override;
+  MigrationReport migrate(const MigrateOptions& options) override;
+  [[nodiscard]] BackendKind kind() const noexcept override { return BackendKind::sqlite; }
+  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
+  [[nodiscard]] PoolStats pool_stats() const override;
+  void ping() override;
+  [[nodiscard]] OutboxStore& outbox_store() override { return outbox_; }
+  [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return admin_; }
+
+ private:
+  [[nodiscard]] ConnectionOptions connection_options(bool read_only) const;
+  [[nodiscard]] SqlDialect dialect();
+
+  const StorageOptions options_;
+  const std::string name_;
+  const std::string path_;
+  Clock& clock_;
+  Writer writer_;
+  ConnectionPool readers_;
+  SqliteOutboxStore outbox_;
+  SqlOutboxAdminStore admin_;
+};
+
+}  // namespace postrider::sqlite

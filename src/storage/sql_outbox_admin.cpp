@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/sql_outbox_admin.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "postrider/error.hpp"
+
+namespace postrider {
+namespace {
+
+constexpr std::size_t max_filter_ids = 10'000;
+
+std::int64_t micros(TimePoint time) { return time.time_since_epoch().count(); }
+
+std::string around(std::string_view pattern, std::string_view inner) {
+  const std::size_t at = pattern.find("{}");
+  std::string text(pattern.substr(0, at));
+  text.append(inner).append(pattern.substr(at + 2));
+  return text;
+}
+
+/// A statement and its parameters, put together from left to right. Text is borrowed from the verb's arguments.
+class Query {
+ public:
+  explicit Query(const SqlDialect& dialect) : dialect_(dialect) {}
+
+  Query& sql(std::string_view text) {
+    sql_ += text;
+    return *this;
+  }
+  Query& table() { return sql(dialect_.outbox_table); }
+  Query& bind(Value value) {
+    params_.push_back(value);
+    return sql("?");
+  }
+  Query& bind_time(TimePoint time) {
+    params_.emplace_back(micros(time));
+    return sql(around(dialect_.from_micros, "?"));
+  }
+  Query& bind_limit(std::size_t limit) {
+    constexpr std::size_t most = std::numeric_limits<std::int64_t>::max();
+    return bind(static_cast<std::int64_t>(std::min(limit, most)));
+  }
+  Query& now() {
+    if (dialect_.clock != nullptr) return bind_time(dialect_.clock->now());
+    return sql(dialect_.now);
+  }
+  /// In a subquery of its own, because PostgreSQL's clock_timestamp() would be asked again for every row and keeps the
+  /// index from being used.
+  Query& now_minus(Duration age) {
+    if (dialect_.clock != nullptr) return bind_time(dialect_.clock->now() - age);
+    params_.emplace_back(age.count());
+    return sql("(select ").sql(around(dialect_.from_micros, "(" + around(dialect_.to_micros, dialect_.now) + " - ?)")).sql(")");
+  }
+
+  /// `status` stands in the text, not in a parameter: only then are the partial indexes considered.
+  Query& where_status(EventStatus status) {
+    return sql(" where status = ").sql(std::to_string(static_cast<int>(status)));
+  }
+  Query& where_dead(const DeadLetterFilter& filter);
+
+  Rows run() { return dialect_.run(sql_, params_); }
+
+ private:
+  Query& equals(std::string_view column, const std::optional<std::string>& value) {
+    if (value.has_value()) sql(" and ").sql(column).sql(" = ").bind(*value);
+    return *this;
+  }
+
+  const SqlDialect& dialect_;
+  std::string sql_;
+  std::vector<Value> params_;
+};
+
+Query& Query::where_dead(const DeadLetterFilter& filter) {
+  where_status(EventStatus::dead);
+  if (filter.ids.size() > max_filter_ids) {
+    throw Error(ErrorCode::invalid_argument, "a dead letter filter has " + std::to_string(filter.ids.size()) + " ids",
+                "at most " + std::to_string(max_filter_ids) + " are taken", "split the list");
+  }
+  if (!filter.ids.empty()) {
+    sql(" and event_id in (");
+    for (std::size_t i = 0; i < filter.ids.size(); ++i) (i == 0 ? *this : sql(", ")).bind(filter.ids[i].view());
+    sql(")");
+  }
+  equals("event_type", filter.type).equals("aggregate_type", filter.aggregate_type);
+  equals("aggregate_id", filter.aggregate_id).equals("tenant_id", filter.tenant_id);
+  if (filter.error_contains.has_value()) {
+    // Searching for the very bytes: LIKE would need escaping, and its idea of upper and lower case differs.
+    switch (dialect_.kind) {
+      case BackendKind::sqlite:
+        sql(" and instr(last_error, ").bind(*filter.error_contains).sql(") > 0");
+        break;
+      case BackendKind::postgres:
+        sql(" and strpos(last_error, ").bind(*filter.error_contains).sql(") > 0");
+        break;
+      case BackendKind::mariadb:
+        sql(" and instr(last_error, cast(").bind(*filter.error_contains).sql(" as binary)) > 0");
+        break;
+    }
+  }
+  if (filter.died_after.has_value()) sql(" and done_at >= ").bind_time(*filter.died_after);
+  if (filter.died_before.has_value()) sql(" and done_at < ").bind_time(*filter.died_before);
+  return *this;
+}
+
+std::int64_t number(const Rows::Cell& cell) {
+  std::int64_t value = 0;
+  if (!cell.has_value()) return value;
+  const auto [end, error] = std::from_chars(cell->data(), cell->data() + cell->size(), value);
+  if (error != std::errc{} || end != cell->data() + cell->size()) {
+    throw Error(ErrorCode::database, "cannot read the outbox", "'" + *cell + "' is not a whole number");
+  }
+  return value;
+}
+
+TimePoint time_of(const Rows::Cell& cell) { return TimePoint(Duration(number(cell))); }
+
+std::string text(const Rows::Cell& cell) { return cell.value_or(std::string()); }
+
+std::string bytes_from_hex(std::string_view hex) {
+  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+  std::string bytes;
+  bytes.reserve(hex.size() / 2);
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
+    bytes += static_cast<char>(digit(hex[i]) * 16 + digit(hex[i + 1]));
+  }
+  return bytes;
+}
+
+std::string columns(const SqlDialect& dialect) {
+  std::string list =
+      "event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, headers, payload, " +
+      around(dialect.hex, "payload_bytes") + ", status, attempts";
+  for (const std::string_view column : {"occurred_at", "created_at", "available_at", "done_at"}) {
+    list += ", " + around(dialect.to_micros, column);
+  }
+  return list + ", last_error, owner";
+}
+
+OutboxRecord to_record(const std::vector<Rows::Cell>& row) {
+  OutboxRecord record;
+  record.id = EventId(text(row[0]));
+  record.type = text(row[1]);
+  record.aggregate_type = text(row[2]);
+  record.aggregate_id = text(row[3]);
+  record.tenant_id = text(row[4]);
+  record.ordering_key = text(row[5]);
+  record.headers_json = text(row[6]);
+  if (row[7].has_value()) {
+    record.payload = *row[7];
+  } else {
+    record.payload_kind = PayloadKind::bytes;
+    record.payload = bytes_from_hex(text(row[8]));
+  }
+  record.status = static_cast<EventStatus>(number(row[9]));
+  record.attempts = Attempt{static_cast<std::int32_t>(number(row[10]))};
+  record.occurred_at = time_of(row[11]);
+  record.created_at = time_of(row[12]);
+  record.available_at = time_of(row[13]);
+  if (row[14].has_value()) record.done_at = time_of(row[14]);
+  record.last_error = text(row[15]);
+  record.owner = text(row[16]);
+  return record;
+}
+
+std::vector<OutboxRecord> to_records(const Rows& rows) {
+  std::vector<OutboxRecord> records;
+  records.reserve(rows.size());
+  for (const auto& row : rows.rows) records.push_back(to_record(row));
+  return records;
+}
+
+void require_finished(EventStatus status) {
+  if (status == EventStatus::done || status == EventStatus::dead) return;
+  throw Error(ErrorCode::invalid_argument, "cannot purge pending events", "they have not been delivered yet",
+              "choose EventStatus::done or EventStatus::dead");
+}
+
+}  // namespace
+
+SqlOutboxAdminStore::SqlOutboxAdminStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
+
+OutboxCounts SqlOutboxAdminStore::counts() {
+  // Free and ordered rows apart, as their partial indexes are; one statement, so that the numbers fit together.
+  constexpr std::string_view free = " where due_at is not null and ordering_key is null";
+  constexpr std::string_view ordered = " where due_at is not null and ordering_key is not null";
+  Query query(dialect_);
+  const auto count = [&](std::string_view where) {
+    query.sql("(select count(*) from ").table().sql(where).sql(")");
+  };
+  const auto earliest = [&](std::string_view where) {
+    query.sql(around(dialect_.to_micros, "(select min(due_at) from " + dialect_.outbox_table + std::string(where) + ")"));
+  };
+  query.sql("select ");
+  count(free);
+  query.sql(" + ");
+  count(ordered);
+  query.sql(", ");
+  count(std::string(free) + " and status = 2");
+  query.sql(" + ");
+  count(std::string(ordered) + " and status = 2");
+  query.sql(", ");
+  count(" where status = 1");
+  query.sql(", ");
+  count(" where status = 3");
+  query.sql(", ");
+  earliest(free);
+  query.sql(", ");
+  earliest(ordered);
+  if (dialect_.clock == nullptr) query.sql(", ").sql(around(dialect_.to_micros, dialect_.now));
+  const std::optional<TimePoint> own_now =
+      dialect_.clock == nullptr ? std::nullopt : std::optional(dialect_.clock->now());
+
+  const std::vector<Rows::Cell> row = query.run().rows.at(0);
+  OutboxCounts counts{.pending = number(row[0]), .retrying = number(row[1]), .done = number(row[2]), .dead = number(row[3])};
+  const TimePoint now = own_now.has_value() ? *own_now : time_of(row[6]);
+  for (const auto& due : {row[4], row[5]}) {
+    if (due.has_value()) counts.oldest_pending = std::max(counts.oldest_pending, now - time_of(due));
+  }
+  return counts;
+}
+
+std::optional<OutboxRecord> SqlOutboxAdminStore::find(const EventId& id) {
+  Query query(dialect_);
+  query.sql("select ").sql(columns(dialect_)).sql(" from ").table().sql(" where event_id = ").bind(id.view());
+  const Rows rows = query.run();
+  if (rows.empty()) return std::nullopt;
+  return to_record(rows.rows.front());
+}
+
+std::vector<OutboxRecord> SqlOutboxAdminStore::list_dead(const DeadLetterFilter& filter, std::size_t limit,
+                                                         const OutboxRecord* after) {
+  Query query(dialect_);
+  query.sql("select ").sql(columns(dialect_)).sql(" from ").table().where_dead(filter);
+  if (after != nullptr) {
+    if (!after->done_at.has_value()) {
+      throw Error(ErrorCode::invalid_argument, "cannot continue the list after event " + after->id.str(),
+                  "it was not a dead letter", "pass the last record of the page before");
+    }
+    // Written out: MariaDB finds no range in a comparison of pairs.
+    query.sql(" and done_at >= ").bind_time(*after->done_at);
+    query.sql(" and (done_at > ").bind_time(*after->done_at).sql(" or event_id > ").bind(after->id.view()).sql(")");
+  }
+  query.sql(" order by done_at, event_id limit ").bind_limit(limit);
+  return to_records(query.run());
+}
+
+std::int64_t SqlOutboxAdminStore::count_dead(const DeadLetterFilter& filter) {
+  Query query(dialect_);
+  query.sql("select count(*) from ").table().where_dead(filter);
+  return number(query.run().rows.at(0).at(0));
+}
+
+std::int64_t SqlOutboxAdminStore::revive_dead(const DeadLetterFilter& filter, std::size_t limit) {
+  Query query(dialect_);
+  query.sql("update ").table().sql(
+      " set status = 0, attempts = 0, token = token + 1, done_at = null, owner = null, lease_until = null, available_at = ");
+  query.now();
+  if (dialect_.kind == BackendKind::mariadb) {
+    query.where_dead(filter).sql(" order by done_at, event_id limit ").bind_limit(limit);
+  } else {
+    // The outer condition is checked again under the row's lock: two replays at once never raise the same row twice.
+    query.where_status(EventStatus::dead).sql(" and event_id in (select event_id from ").table().where_dead(filter);
+    query.sql(" order by done_at, event_id limit ").bind_limit(limit).sql(")");
+  }
+  return query.run().affected;
+}
+
+bool SqlOutboxAdminStore::edit_dead(const EventId& id, PayloadKind kind, std::string_view payload,
+                                    std::optional<std::string_view> headers_json) {
+  const bool json = kind == PayloadKind::json;
+  Query query(dialect_);
+  // The token is raised so that the row changes in any case: MariaDB does not count a row that stays as it was.
+  query.sql("update ").table().sql(" set token = token + 1, payload = ").bind(json ? Value(payload) : Value(nullptr));
+  query.sql(", payload_bytes = ").bind(json ? Value(nullptr) : Value(Blob{payload}));
+  if (headers_json.has_value()) {
+    query.sql(", headers = ").bind(headers_json->empty() ? Value(nullptr) : Value(*headers_json));
+  }
+  query.where_status(EventStatus::dead).sql(" and event_id = ").bind(id.view());
+  return query.run().affected > 0;
+}
+
+std::int64_t SqlOutboxAdminStore::purge_batch(EventStatus status, Duration age, std::size_t limit) {
+  require_finished(status);
+  Query query(dialect_);
+  query.sql("delete from ").table().where_status(status);
+  if (dialect_.kind != BackendKind::mariadb) query.sql(" and event_id in (select event_id from ").table().where_status(status);
+  query.sql(" and done_at <= ").now_minus(age).sql(" order by done_at limit ").bind_limit(limit);
+  if (dialect_.kind != BackendKind::mariadb) query.sql(")");
+  return query.run().affected;
+}
+
+std::int64_t SqlOutboxAdminStore::count_purgeable(EventStatus status, Duration age) {
+  require_finished(status);
+  Query query(dialect_);
+  query.sql("select count(*) from ").table().where_status(status).sql(" and done_at <= ").now_minus(age);
+  return number(query.run().rows.at(0).at(0));
+}
+
+}  // namespace postrider
