@@ -46,16 +46,16 @@ bool readable(int socket) {
 
 }  // namespace
 
-const Statement begin_statement{"BEGIN"};
-const Statement begin_worker_statement{"BEGIN ISOLATION LEVEL READ COMMITTED"};
-const Statement commit_statement{"COMMIT"};
-const Statement rollback_statement{"ROLLBACK"};
+const Statement begin_statement{"BEGIN", Statement::Use::plain};
+const Statement begin_worker_statement{"BEGIN ISOLATION LEVEL READ COMMITTED", Statement::Use::plain};
+const Statement commit_statement{"COMMIT", Statement::Use::plain};
+const Statement rollback_statement{"ROLLBACK", Statement::Use::plain};
 const Statement settings_statement{
     "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
     "set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), "
     "set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)"};
 
-Statement::Statement(std::string text) : sql(std::move(text)), name(name_of(sql)) {}
+Statement::Statement(std::string text, Use how) : sql(std::move(text)), use(how), name(name_of(sql)) {}
 
 void ConnectionContext::use_unnamed_statements(std::string_view reason) {
   if (unnamed_statements.exchange(true)) return;
@@ -158,7 +158,8 @@ void Pipeline::check_sent(int sent) {
 void Pipeline::send(const Statement& statement, const Params& params) {
   PGconn* native = connection_.native();
   const Params::Native p = params.native();
-  if (connection_.context_.unnamed_statements.load(std::memory_order_relaxed)) {
+  if (statement.use == Statement::Use::plain ||
+      connection_.context_.unnamed_statements.load(std::memory_order_relaxed)) {
     check_sent(PQsendQueryParams(native, statement.sql.c_str(), params.count(), nullptr, p.values, p.lengths, p.formats, 1));
   } else {
     if (!connection_.prepared_.contains(statement.name)) {

@@ -33,9 +33,13 @@ struct ConnectionContext {
 
 /// One of our own statements. Parameters and results are binary.
 struct Statement {
-  explicit Statement(std::string text);
+  /// Prepared where it is first used, or (for what needs no planning) sent as text each time, so that a pooler that moves
+  /// us about can at worst lose a statement of our own, never a user's COMMIT.
+  enum class Use { prepared, plain };
+  explicit Statement(std::string text, Use how = Use::prepared);
 
   std::string sql;
+  Use use;
   /// Made from the text, so that the same name never means two things, whoever shares a server connection with us.
   std::string name;
 };

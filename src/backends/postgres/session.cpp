@@ -27,15 +27,23 @@ Result PooledSession::run_one(std::string_view what, const Send& send) {
   if (!active()) {
     throw Error(ErrorCode::not_in_transaction, what, "the transaction has ended", "begin a new one");
   }
-  Pipeline pipeline(*connection_, what);
   const bool first = state_ == State::fresh;
-  if (first) {
-    state_ = State::begun;
-    pipeline.send(begin_statement);
+  for (bool again = false;; again = true) {
+    try {
+      Pipeline pipeline(*connection_, what);
+      if (first) {
+        state_ = State::begun;
+        pipeline.send(begin_statement);
+      }
+      send(pipeline);
+      std::vector<Result> results = pipeline.finish();
+      return std::move(results.back());
+    } catch (const Error& error) {
+      // A pooler mislaid our prepared statement. As long as the transaction has nothing else in it, begin it anew.
+      if (!first || again || (error.sqlstate() != "26000" && error.sqlstate() != "42P05")) throw;
+      connection_->rollback();
+    }
   }
-  send(pipeline);
-  std::vector<Result> results = pipeline.finish();
-  return std::move(results.back());
 }
 
 Rows PooledSession::execute(std::string_view sql, std::span<const Value> params) {
