@@ -25,9 +25,10 @@ class ConnectionTest : public PostgresTest {
     options.log = [&lines](LogLevel, std::string_view line) { lines.emplace_back(line); };
     return database_->open_another(options);
   }
-  void terminate_all_others() {
-    run(connect(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'postrider' AND "
-                   "pid <> pg_backend_pid() AND datname = current_database()");
+  /// Ends the server process that serves this transaction; waits until it is gone.
+  void terminate(Transaction& tx) {
+    const std::string pid = tx.execute("SELECT pg_backend_pid()").text(0, 0);
+    run(connect(), "SELECT pg_terminate_backend(" + pid + ", 30000)");
   }
   [[nodiscard]] static bool contains(const std::vector<std::string>& lines, std::string_view word) {
     return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) { return line.find(word) != line.npos; });
@@ -134,19 +135,30 @@ TEST_F(CutConnectionTest, CompletionCutAtCommitMayBeRepeated) {
 }
 
 TEST_F(ConnectionTest, PoolReconnectsAfterItsConnectionsWereTerminated) {
-  storage().ping();
-  terminate_all_others();
-  storage().ping();
-  EXPECT_EQ(query("SELECT 1").integer(0, 0), 1);
+  std::vector<std::string> lines;
+  const std::unique_ptr<Storage> storage = open_with_log(lines, 2);
+  std::vector<std::string> pids;
+  {
+    Transaction one = storage->begin();
+    Transaction two = storage->begin();
+    pids = {one.execute("SELECT pg_backend_pid()").text(0, 0), two.execute("SELECT pg_backend_pid()").text(0, 0)};
+  }
+  for (const std::string& pid : pids) run(connect(), "SELECT pg_terminate_backend(" + pid + ", 30000)");
+  storage->ping();
+  Transaction tx = storage->begin();
+  EXPECT_EQ(tx.execute("SELECT 1").integer(0, 0), 1);
 }
 
 TEST_F(ConnectionTest, TransactionWhoseServerProcessWasTerminatedSaysSo) {
-  Transaction tx = storage().begin();
-  insert(tx, Event::json("Paid", "{}"));
-  terminate_all_others();
-  const Error error = error_of([&] { tx.commit(); });
-  EXPECT_EQ(error.code(), ErrorCode::unavailable);
-  EXPECT_TRUE(error.connection_lost());
+  {
+    Transaction tx = storage().begin();
+    insert(tx, Event::json("Paid", "{}"));
+    terminate(tx);
+    const Error error = error_of([&] { tx.commit(); });
+    EXPECT_EQ(error.code(), ErrorCode::unavailable);
+    EXPECT_TRUE(error.connection_lost());
+    EXPECT_FALSE(error.in_doubt()) << "the server had gone before COMMIT was sent";
+  }
   EXPECT_EQ(row_count(), 0);
 }
 
