@@ -33,8 +33,8 @@ class PqxxSession final : public TxSession {
  public:
   explicit PqxxSession(pqxx::transaction_base& work) : work_(work) {
     if (dynamic_cast<pqxx::dbtransaction*>(&work) == nullptr) {
-      throw Error(ErrorCode::not_in_transaction, "cannot adopt a pqxx transaction", "a nontransaction commits by itself",
-                  "use pqxx::work");
+      throw Error(ErrorCode::not_in_transaction, "cannot adopt a pqxx transaction",
+                  "a nontransaction commits by itself", "use pqxx::work");
     }
   }
 
@@ -58,8 +58,8 @@ class PqxxSession final : public TxSession {
     }
     const std::string text = postgres::detail::numbered(sql);
     try {
-      // pqxx runs parametrised statements after the end of a transaction as well, where they would commit by themselves;
-      // plain ones it refuses. One more round trip, against an event that nobody asked to commit.
+      // pqxx runs parametrised statements after the end of a transaction as well, where they would commit by
+      // themselves; plain ones it refuses. One more round trip, against an event that nobody asked to commit.
       work_.exec("");
       return to_rows(run(text, values));
     } catch (const pqxx::sql_error& error) {
@@ -73,7 +73,8 @@ class PqxxSession final : public TxSession {
   }
 
   void commit() override {
-    throw Error(ErrorCode::unsupported, "cannot commit", "the transaction belongs to pqxx", "commit it there");
+    throw Error(ErrorCode::unsupported, "cannot commit", "the transaction belongs to pqxx",
+                "commit it there");
   }
   void rollback() noexcept override {}
 
@@ -84,8 +85,8 @@ class PqxxSession final : public TxSession {
     std::string operator()(double number) const { return postgres::detail::number_text(number); }
     std::string operator()(std::string_view text) const {
       if (text.find('\0') != std::string_view::npos) {
-        throw Error(ErrorCode::invalid_argument, "cannot bind a parameter", "text must not contain a NUL character",
-                    "pass bytes as Blob");
+        throw Error(ErrorCode::invalid_argument, "cannot bind a parameter",
+                    "text must not contain a NUL character", "pass bytes as Blob");
       }
       return std::string(text);
     }

@@ -17,13 +17,16 @@ namespace postrider::test {
 
 namespace {
 
-[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+[[noreturn]] void fail(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
 
 sockaddr_in address(const std::string& host, std::uint16_t port) {
   sockaddr_in result{};
   result.sin_family = AF_INET;
   result.sin_port = htons(port);
-  if (::inet_pton(AF_INET, host == "localhost" ? "127.0.0.1" : host.c_str(), &result.sin_addr) != 1) fail("inet_pton");
+  if (::inet_pton(AF_INET, host == "localhost" ? "127.0.0.1" : host.c_str(), &result.sin_addr) != 1)
+    fail("inet_pton");
   return result;
 }
 
@@ -45,7 +48,8 @@ void no_delay(int socket) {
 
 }  // namespace
 
-CuttingProxy::CuttingProxy(std::string host, std::uint16_t port) : host_(std::move(host)), server_port_(port) {
+CuttingProxy::CuttingProxy(std::string host, std::uint16_t port)
+    : host_(std::move(host)), server_port_(port) {
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (listener_ < 0) fail("socket");
   sockaddr_in any = address("127.0.0.1", 0);

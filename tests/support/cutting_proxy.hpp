@@ -10,8 +10,9 @@
 
 namespace postrider::test {
 
-/// A TCP proxy in front of a database server that can break connections at the worst moment: after a COMMIT has reached the server and
-/// was carried out, before its answer gets back. Thread-safe; serves all connections from one thread of its own.
+/// A TCP proxy in front of a database server that can break connections at the worst moment: after a COMMIT
+/// has reached the server and was carried out, before its answer gets back. Thread-safe; serves all
+/// connections from one thread of its own.
 class CuttingProxy {
  public:
   CuttingProxy(std::string host, std::uint16_t port);
@@ -22,7 +23,8 @@ class CuttingProxy {
   /// On 127.0.0.1.
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
 
-  /// Once: the first connection that sends these bytes is cut as soon as the server answers them; the answer is dropped.
+  /// Once: the first connection that sends these bytes is cut as soon as the server answers them; the answer
+  /// is dropped.
   void cut_after(std::string pattern);
   /// Cuts all connections now.
   void cut_all();

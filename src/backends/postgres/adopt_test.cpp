@@ -119,7 +119,8 @@ TEST_F(AdoptTest, PublishesWithCommitAndRollbackOfPqxx) {
     AdoptedTx tx = pqxx_adopt(work);
     EXPECT_TRUE(tx.active());
     publish(tx, events);
-    const Rows rows = tx.execute("SELECT ?::int, ?::text, ?::bytea, ?::text", 5, "a'b", Blob{std::string_view("\0\xff", 2)}, nullptr);
+    const Rows rows = tx.execute("SELECT ?::int, ?::text, ?::bytea, ?::text", 5, "a'b",
+                                 Blob{std::string_view("\0\xff", 2)}, nullptr);
     EXPECT_EQ(rows.integer(0, 0), 5);
     EXPECT_EQ(rows.text(0, 1), "a'b");
     EXPECT_EQ(rows.text(0, 2), "\\x00ff");
@@ -146,8 +147,9 @@ TEST_F(AdoptTest, PqxxKeepsOrderAndLeases) {
   AdoptedTx tx = pqxx_adopt(work);
   store().insert(tx, "node-7", rows);
   work.commit();
-  const Rows stored = query("SELECT event_id, owner, lease_until > clock_timestamp() + interval '30 s' FROM " + table() +
-                            " ORDER BY seq");
+  const Rows stored =
+      query("SELECT event_id, owner, lease_until > clock_timestamp() + interval '30 s' FROM " + table() +
+            " ORDER BY seq");
   ASSERT_EQ(stored.size(), events.size());
   for (std::size_t i = 0; i < events.size(); ++i) {
     ASSERT_EQ(stored.text(i, 0), events[i].id().view());

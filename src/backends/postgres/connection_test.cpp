@@ -19,7 +19,8 @@ using namespace std::chrono_literals;
 
 class ConnectionTest : public PostgresTest {
  protected:
-  [[nodiscard]] std::unique_ptr<Storage> open_with_log(std::vector<std::string>& lines, std::size_t pool_size = 1) {
+  [[nodiscard]] std::unique_ptr<Storage> open_with_log(std::vector<std::string>& lines,
+                                                       std::size_t pool_size = 1) {
     StorageOptions options = database_->options();
     options.pool_size = pool_size;
     options.log = [&lines](LogLevel, std::string_view line) { lines.emplace_back(line); };
@@ -31,7 +32,8 @@ class ConnectionTest : public PostgresTest {
     run(connect(), "SELECT pg_terminate_backend(" + pid + ", 30000)");
   }
   [[nodiscard]] static bool contains(const std::vector<std::string>& lines, std::string_view word) {
-    return std::any_of(lines.begin(), lines.end(), [&](const std::string& line) { return line.find(word) != line.npos; });
+    return std::any_of(lines.begin(), lines.end(),
+                       [&](const std::string& line) { return line.find(word) != line.npos; });
   }
 };
 
@@ -66,8 +68,8 @@ class CutConnectionTest : public ConnectionTest {
     proxy_.emplace(address.host, address.port);
     StorageOptions options = database_->options();
     options.pool_size = 1;
-    through_ = driver().open("postgresql://" + address.user + "@127.0.0.1:" + std::to_string(proxy_->port()) + "/" +
-                                 address.database + "?sslmode=disable&gssencmode=disable",
+    through_ = driver().open("postgresql://" + address.user + "@127.0.0.1:" + std::to_string(proxy_->port()) +
+                                 "/" + address.database + "?sslmode=disable&gssencmode=disable",
                              options);
   }
   void TearDown() override {
@@ -141,7 +143,8 @@ TEST_F(ConnectionTest, PoolReconnectsAfterItsConnectionsWereTerminated) {
   {
     Transaction one = storage->begin();
     Transaction two = storage->begin();
-    pids = {one.execute("SELECT pg_backend_pid()").text(0, 0), two.execute("SELECT pg_backend_pid()").text(0, 0)};
+    pids = {one.execute("SELECT pg_backend_pid()").text(0, 0),
+            two.execute("SELECT pg_backend_pid()").text(0, 0)};
   }
   for (const std::string& pid : pids) run(connect(), "SELECT pg_terminate_backend(" + pid + ", 30000)");
   storage->ping();
@@ -207,8 +210,9 @@ TEST_F(ConnectionTest, StatementThatEndsTheTransactionIsNoticed) {
 TEST_F(ConnectionTest, ValuesOfEveryKindArrive) {
   Transaction tx = storage().begin();
   const std::string bytes("\0\x01\xff", 3);
-  const Rows rows = tx.execute("SELECT ?::int + 1, ?::text, ?::bytea, ?::float8, ?::text IS NULL, ?::boolean, '?'", 41, "a'b",
-                               Blob{bytes}, 0.1, nullptr, true);
+  const Rows rows =
+      tx.execute("SELECT ?::int + 1, ?::text, ?::bytea, ?::float8, ?::text IS NULL, ?::boolean, '?'", 41,
+                 "a'b", Blob{bytes}, 0.1, nullptr, true);
   EXPECT_EQ(rows.integer(0, 0), 42);
   EXPECT_EQ(rows.text(0, 1), "a'b");
   EXPECT_EQ(rows.text(0, 2), "\\x0001ff");
@@ -217,7 +221,8 @@ TEST_F(ConnectionTest, ValuesOfEveryKindArrive) {
   EXPECT_EQ(rows.text(0, 5), "t");
   EXPECT_EQ(rows.text(0, 6), "?");
   EXPECT_EQ(tx.execute("SELECT $1::int", 7).integer(0, 0), 7);
-  EXPECT_EQ(error_of([&] { tx.execute("SELECT ?::text", std::string("a\0b", 3)); }).code(), ErrorCode::invalid_argument);
+  EXPECT_EQ(error_of([&] { tx.execute("SELECT ?::text", std::string("a\0b", 3)); }).code(),
+            ErrorCode::invalid_argument);
 }
 
 TEST_F(ConnectionTest, CopyIsRefusedAndTheConnectionReplaced) {

@@ -58,14 +58,17 @@ TEST(PostgresErrors, MissingTableHintsAtMigrate) {
 }
 
 TEST(PostgresRedaction, NamesHaveNoPassword) {
-  EXPECT_EQ(redacted("postgresql://ada:s3cret@db.example:5433/shop"), "postgresql://ada@db.example:5433/shop");
-  EXPECT_EQ(redacted("postgres://ada@db/shop?password=s3cret&sslpassword=s3cret"), "postgresql://ada@db/shop");
+  EXPECT_EQ(redacted("postgresql://ada:s3cret@db.example:5433/shop"),
+            "postgresql://ada@db.example:5433/shop");
+  EXPECT_EQ(redacted("postgres://ada@db/shop?password=s3cret&sslpassword=s3cret"),
+            "postgresql://ada@db/shop");
   EXPECT_EQ(redacted("postgresql:///shop?host=/run/pg&password=s3cret"), "postgresql:///shop?host=/run/pg");
   EXPECT_EQ(redacted("postgresql://a:s3cret@h1:1,h2:2/shop"), "postgresql://a@h1,h2:1,2/shop");
 }
 
 TEST(PostgresRedaction, MalformedUrlsAreNotRepeated) {
-  for (const char* url : {"postgresql://ada:s3cret@[::1/shop", "postgresql://ada@db/shop?s3cret", "postgresql://ada:s3cret%zz@db/x"}) {
+  for (const char* url : {"postgresql://ada:s3cret@[::1/shop", "postgresql://ada@db/shop?s3cret",
+                          "postgresql://ada:s3cret%zz@db/x"}) {
     try {
       (void)redacted(url);
       ADD_FAILURE() << url;

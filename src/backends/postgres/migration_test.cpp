@@ -18,7 +18,8 @@ class MigrationTest : public PostgresTest {
     return query("SELECT count(*) FROM pg_namespace WHERE nspname = '" + schema() + "'").integer(0, 0) == 1;
   }
   [[nodiscard]] std::int64_t things() {
-    return query("SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('" + schema() + "')").integer(0, 0);
+    return query("SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace('" + schema() + "')")
+        .integer(0, 0);
   }
 };
 
@@ -56,7 +57,8 @@ TEST_F(MigrationTest, DryRunChangesNothing) {
 
 TEST_F(MigrationTest, ManyAtOnce) {
   std::vector<std::future<MigrationReport>> runs;
-  for (int i = 0; i < 6; ++i) runs.push_back(std::async(std::launch::async, [&] { return storage().migrate(); }));
+  for (int i = 0; i < 6; ++i)
+    runs.push_back(std::async(std::launch::async, [&] { return storage().migrate(); }));
   int worked = 0;
   for (auto& run : runs) worked += run.get().steps.empty() ? 0 : 1;
   EXPECT_EQ(worked, 1);
@@ -64,7 +66,8 @@ TEST_F(MigrationTest, ManyAtOnce) {
 }
 
 TEST_F(MigrationTest, WithoutTablesEveryVerbSaysWhatToCall) {
-  const Error error = error_of([&] { (void)store().claim({.owner = "n", .lease = std::chrono::seconds{1}, .limit = 1}); });
+  const Error error =
+      error_of([&] { (void)store().claim({.owner = "n", .lease = std::chrono::seconds{1}, .limit = 1}); });
   EXPECT_EQ(error.code(), ErrorCode::schema);
   EXPECT_NE(std::string(error.what()).find("migrate()"), std::string::npos) << error.what();
   Transaction tx = storage().begin();

@@ -35,7 +35,8 @@ ClaimedEvent read_row(const Result& result, int row) {
 constexpr int seq_column = 13;
 constexpr int due_column = 14;
 
-/// A claimed row and its place in the answer: by the time it (or its run's first row) fell due, then by `tie`.
+/// A claimed row and its place in the answer: by the time it (or its run's first row) fell due, then by
+/// `tie`.
 struct Place {
   TimePoint due;
   std::int64_t tie;
@@ -50,15 +51,17 @@ void add_unordered(const Result& result, std::vector<Place>& places) {
 }
 
 std::vector<ClaimedEvent> read_sorted(std::vector<Place>& places) {
-  std::stable_sort(places.begin(), places.end(),
-                   [](const Place& a, const Place& b) { return std::pair(a.due, a.tie) < std::pair(b.due, b.tie); });
+  std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    return std::pair(a.due, a.tie) < std::pair(b.due, b.tie);
+  });
   std::vector<ClaimedEvent> events;
   events.reserve(places.size());
   for (const Place& place : places) events.push_back(read_row(*place.result, place.row));
   return events;
 }
 
-void bind_claim(Params& params, const ClaimRequest& request, std::size_t limit, std::optional<TimePoint> now) {
+void bind_claim(Params& params, const ClaimRequest& request, std::size_t limit,
+                std::optional<TimePoint> now) {
   params.clear();
   params.text(request.owner).interval(request.lease).int8(static_cast<std::int64_t>(limit)).timestamp(now);
 }
@@ -98,7 +101,8 @@ void append_followers(const Result& result, Runs& takers) {
     found.at(static_cast<std::size_t>(result.int8(row, 0) - 1)).push_back({result.int8(row, 1), row});
   }
   for (std::size_t i = 0; i < takers.size(); ++i) {
-    std::sort(found[i].begin(), found[i].end(), [](const Follower& a, const Follower& b) { return a.place < b.place; });
+    std::sort(found[i].begin(), found[i].end(),
+              [](const Follower& a, const Follower& b) { return a.place < b.place; });
     std::int64_t expected = 1;
     for (const Follower& follower : found[i]) {
       if (follower.place != expected++ || !result.boolean(follower.row, 3)) break;
@@ -107,8 +111,8 @@ void append_followers(const Result& result, Runs& takers) {
   }
 }
 
-/// Divides the limit: keys to continue come first with all they have; of the rest, rows without a key get their share; then
-/// every key its head before any key gets more. Returns how many ordered rows are taken.
+/// Divides the limit: keys to continue come first with all they have; of the rest, rows without a key get
+/// their share; then every key its head before any key gets more. Returns how many ordered rows are taken.
 template <class Runs>
 std::size_t divide(Runs& takers, std::size_t limit, std::size_t unordered_share) {
   std::size_t taken = 0;
@@ -145,8 +149,8 @@ std::vector<ClaimedEvent> PostgresOutboxStore::claim(const ClaimRequest& request
         return;
       }
     }
-    // A round that found nothing but blocked rows has put them off: what stands behind them deserves a look. Bounded,
-    // because other programs may keep adding blocked rows.
+    // A round that found nothing but blocked rows has put them off: what stands behind them deserves a look.
+    // Bounded, because other programs may keep adding blocked rows.
     for (int i = 0; i < 8; ++i) {
       ClaimRound round = claim_with_order(connection, request);
       events = std::move(round.events);
@@ -156,8 +160,8 @@ std::vector<ClaimedEvent> PostgresOutboxStore::claim(const ClaimRequest& request
   return events;
 }
 
-std::optional<std::vector<ClaimedEvent>> PostgresOutboxStore::claim_without_order(Connection& connection,
-                                                                                 const ClaimRequest& request) {
+std::optional<std::vector<ClaimedEvent>> PostgresOutboxStore::claim_without_order(
+    Connection& connection, const ClaimRequest& request) {
   const RollbackGuard guard(connection);
   const std::optional<TimePoint> time = now();
   failpoint("postgres.claim.before_commit");
@@ -220,7 +224,8 @@ PostgresOutboxStore::ClaimRound PostgresOutboxStore::claim_with_order(Connection
   }
   ordered_work_.store(!runs.empty(), std::memory_order_relaxed);
   std::sort(runs.begin(), runs.end(), [](const OrderedRun& a, const OrderedRun& b) {
-    return std::tuple(a.continued, a.first_due, a.head_seq) < std::tuple(b.continued, b.first_due, b.head_seq);
+    return std::tuple(a.continued, a.first_due, a.head_seq) <
+           std::tuple(b.continued, b.first_due, b.head_seq);
   });
   std::vector<OrderedRun*> takers;
   std::vector<const OrderedRun*> blocked;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of every hot statement, prepared while the table was empty, under the settings that our own transactions use:
-// it must reach its rows through the intended index, whatever the table has grown to and whether or not it was analysed.
+// The plan of every hot statement, prepared while the table was empty, under the settings that our own
+// transactions use: it must reach its rows through the intended index, whatever the table has grown to and
+// whether or not it was analysed.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -31,14 +32,26 @@ class OutboxPlanTest : public PostgresTest {
     run(connection_, "SET client_min_messages = warning");
     hot_ = {
         {"any_ordered_due", &sql_->any_ordered_due, "NULL", {"outbox_event_due_ordered"}},
-        {"claim_unless_ordered", &sql_->claim_unless_ordered, "'n', '30 s', 200, NULL",
+        {"claim_unless_ordered",
+         &sql_->claim_unless_ordered,
+         "'n', '30 s', 200, NULL",
          {"Index Scan using outbox_event_due on", "outbox_event_due_ordered", "Tid Scan"}},
-        {"claim_unordered", &sql_->claim_unordered, "'n', '30 s', 200, NULL",
+        {"claim_unordered",
+         &sql_->claim_unordered,
+         "'n', '30 s', 200, NULL",
          {"Index Scan using outbox_event_due on", "Tid Scan"}},
-        {"unordered_share", &sql_->unordered_share, "200, NULL", {"outbox_event_due on", "outbox_event_due_ordered"}},
-        {"heads", &sql_->heads, "'{k1,k2}', 200, 'n', NULL",
+        {"unordered_share",
+         &sql_->unordered_share,
+         "200, NULL",
+         {"outbox_event_due on", "outbox_event_due_ordered"}},
+        {"heads",
+         &sql_->heads,
+         "'{k1,k2}', 200, 'n', NULL",
          {"outbox_event_due_ordered", "outbox_event_key", "outbox_event_pkey"}},
-        {"followers", &sql_->followers, "'{k1,k2}', '{1,2}', 200, 'n', NULL", {"outbox_event_key", "outbox_event_pkey"}},
+        {"followers",
+         &sql_->followers,
+         "'{k1,k2}', '{1,2}', 200, 'n', NULL",
+         {"outbox_event_key", "outbox_event_pkey"}},
         {"take", &sql_->take, "'n', '30 s', '{e1,e2}', NULL", {"outbox_event_pkey"}},
         {"defer", &sql_->defer, "'{k1,k2}', '{1,2}', '{now,now}', NULL", {"outbox_event_key", "Tid Scan"}},
         {"renew", &sql_->renew, "'{e1,e2}', '{1,1}', '30 s', NULL", {"outbox_event_pkey"}},
@@ -62,10 +75,12 @@ class OutboxPlanTest : public PostgresTest {
 
   /// Every fourth row has a key, ten rows each; all are due, the oldest last in the table.
   void fill(int from, int to) {
-    run(connection_, "INSERT INTO " + table() +
-                         " (event_id, event_type, payload, ordering_key, available_at) SELECT 'e' || i, 'T', '{}', "
-                         "CASE WHEN i % 4 = 0 THEN 'k' || (i / 40) END, now() - i * interval '1 second' "
-                         "FROM generate_series(" + std::to_string(from) + ", " + std::to_string(to) + ") AS i");
+    run(connection_,
+        "INSERT INTO " + table() +
+            " (event_id, event_type, payload, ordering_key, available_at) SELECT 'e' || i, 'T', '{}', "
+            "CASE WHEN i % 4 = 0 THEN 'k' || (i / 40) END, now() - i * interval '1 second' "
+            "FROM generate_series(" +
+            std::to_string(from) + ", " + std::to_string(to) + ") AS i");
   }
 
   void expect_good_plans(const std::string& when) {
@@ -73,13 +88,15 @@ class OutboxPlanTest : public PostgresTest {
     run(connection_, settings_statement.sql);
     for (const Hot& hot : hot_) {
       PGresult* result =
-          PQexec(connection_.get(), (std::string("EXPLAIN EXECUTE ") + hot.name + "(" + hot.arguments + ")").c_str());
+          PQexec(connection_.get(),
+                 (std::string("EXPLAIN EXECUTE ") + hot.name + "(" + hot.arguments + ")").c_str());
       ASSERT_EQ(PQresultStatus(result), PGRES_TUPLES_OK) << PQerrorMessage(connection_.get());
       std::string plan;
       for (int row = 0; row < PQntuples(result); ++row) plan.append(PQgetvalue(result, row, 0)).append("\n");
       PQclear(result);
       const std::string where = std::string(hot.name) + ", " + when + ":\n" + plan;
-      for (const std::string& index : hot.must_use) EXPECT_NE(plan.find(index), plan.npos) << index << " in " << where;
+      for (const std::string& index : hot.must_use)
+        EXPECT_NE(plan.find(index), plan.npos) << index << " in " << where;
       EXPECT_EQ(plan.find("Seq Scan"), plan.npos) << where;
       EXPECT_EQ(plan.find("Bitmap"), plan.npos) << where;
       EXPECT_EQ(plan.find("Hash Join"), plan.npos) << where;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What include/postrider/pqxx.hpp needs from the library. pqxx itself is the user's, so nothing here includes it.
+// What include/postrider/pqxx.hpp needs from the library. pqxx itself is the user's, so nothing here includes
+// it.
 #include <array>
 #include <cstdio>
 #include <string>
@@ -16,7 +17,8 @@ namespace postrider::postgres::detail {
 [[nodiscard]] std::string bytea_text(std::string_view bytes);
 [[nodiscard]] std::string number_text(double number);
 
-Error error_from(std::string_view what, const std::string& sqlstate, std::string_view message, bool connection_lost) {
+Error error_from(std::string_view what, const std::string& sqlstate, std::string_view message,
+                 bool connection_lost) {
   std::string line(message);
   while (!line.empty() && (line.back() == '\n' || line.back() == '.')) line.pop_back();
   for (char& c : line) {
@@ -25,7 +27,9 @@ Error error_from(std::string_view what, const std::string& sqlstate, std::string
   return make_error(what, {.sqlstate = sqlstate, .message = line, .connection_lost = connection_lost});
 }
 
-std::string numbered(std::string_view sql) { return numbered_placeholders(sql); }
+std::string numbered(std::string_view sql) {
+  return numbered_placeholders(sql);
+}
 
 std::string bytea_text(std::string_view bytes) {
   constexpr std::string_view digits = "0123456789abcdef";

@@ -78,8 +78,10 @@ TEST_F(WireTest, EveryKindOfArrayArrivesAsItWas) {
   params.begin_array(oid::text, 0);
   params.end_array();
   const Statement statement(
-      "SELECT $1::text[], cardinality($1::text[]), ($2::bigint[])[1], ($2::bigint[])[2], ($3::int2[])[1]::int8, "
-      "($4::timestamptz[])[1], ($5::interval[])[1] = interval '90 seconds', ($6::bytea[])[1], cardinality($7::text[]), "
+      "SELECT $1::text[], cardinality($1::text[]), ($2::bigint[])[1], ($2::bigint[])[2], "
+      "($3::int2[])[1]::int8, "
+      "($4::timestamptz[])[1], ($5::interval[])[1] = interval '90 seconds', ($6::bytea[])[1], "
+      "cardinality($7::text[]), "
       "($1::text[])[7] = repeat('x', 70000), ($1::text[])[8] IS NULL, ($1::text[])[4], ($1::text[])[5], "
       "($1::text[])[2] = 'NULL'");
   Pipeline pipeline(connection, "test");
