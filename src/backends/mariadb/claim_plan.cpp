@@ -7,28 +7,30 @@ namespace postrider::mariadb {
 namespace {
 
 constexpr Micros least_deferral = 100'000;
+/// Whoever holds the head goes on with its key by itself; this is for the case that it dies on the way.
+constexpr Micros longest_wait_for_a_node = 1'000'000;
 
 }  // namespace
 
-Micros due_at(const RowState& row) noexcept { return std::max(row.available_at, row.lease_until.value_or(row.available_at)); }
-
-bool may_follow(const RowState& row, std::string_view claimer, Micros now) noexcept {
-  const bool leased_away =
-      row.lease_until.has_value() && *row.lease_until > now && !row.owner.empty() && row.owner != claimer;
-  return row.available_at <= now && !leased_away;
+Micros due_at(const RowState& row) noexcept {
+  return std::max(row.available_at, row.lease_until.value_or(row.available_at));
 }
 
-bool may_lead(const RowState& row, bool continues, std::string_view claimer, Micros now) noexcept {
-  return continues ? may_follow(row, claimer, now) : due_at(row) <= now;
+bool claimable(const RowState& row, Micros now) noexcept {
+  const bool leased = row.lease_until.has_value() && *row.lease_until > now && !row.owner.empty();
+  return row.available_at <= now && !leased;
 }
 
-std::size_t run_length(std::span<const RowState> rows, bool continues, std::string_view claimer, Micros now) noexcept {
-  if (rows.empty() || !may_lead(rows.front(), continues, claimer, now)) return 0;
-  const auto end = std::find_if(rows.begin() + 1, rows.end(),
-                                [&](const RowState& row) { return !may_follow(row, claimer, now); });
+std::size_t run_length(std::span<const RowState> rows, Micros now) noexcept {
+  const auto end =
+      std::find_if(rows.begin(), rows.end(), [&](const RowState& row) { return !claimable(row, now); });
   return static_cast<std::size_t>(end - rows.begin());
 }
 
-Micros deferred_until(Micros head_due, Micros now) noexcept { return std::max(head_due, now + least_deferral); }
+Micros deferred_until(const RowState& head, Micros now) noexcept {
+  const Micros until =
+      head.available_at > now ? head.available_at : std::min(due_at(head), now + longest_wait_for_a_node);
+  return std::max(until, now + least_deferral);
+}
 
 }  // namespace postrider::mariadb

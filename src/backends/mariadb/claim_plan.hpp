@@ -6,7 +6,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 
 namespace postrider::mariadb {
 
@@ -22,14 +21,11 @@ struct RowState {
 };
 
 [[nodiscard]] Micros due_at(const RowState& row) noexcept;
-/// Available and not leased to another living owner: may follow a head that is taken, and may be a head that continues.
-[[nodiscard]] bool may_follow(const RowState& row, std::string_view claimer, Micros now) noexcept;
-/// May be the first of a run.
-[[nodiscard]] bool may_lead(const RowState& row, bool continues, std::string_view claimer, Micros now) noexcept;
-/// How many of a key's pending rows, in order of seq from its head, `claimer` may take.
-[[nodiscard]] std::size_t run_length(std::span<const RowState> rows, bool continues, std::string_view claimer,
-                                     Micros now) noexcept;
-/// Until when rows wait that are blocked by a head which falls due at `head_due`.
-[[nodiscard]] Micros deferred_until(Micros head_due, Micros now) noexcept;
+/// Available, and not leased to a living owner (not even to the claimer: it has the row in memory).
+[[nodiscard]] bool claimable(const RowState& row, Micros now) noexcept;
+/// How many of a key's pending rows, in order of seq from its head, may be taken.
+[[nodiscard]] std::size_t run_length(std::span<const RowState> rows, Micros now) noexcept;
+/// Until when rows wait that are blocked by this head.
+[[nodiscard]] Micros deferred_until(const RowState& head, Micros now) noexcept;
 
 }  // namespace postrider::mariadb

@@ -10,32 +10,32 @@ namespace {
 
 constexpr Micros now = 1'000'000;
 
-RowState row(std::int64_t seq, Micros available_at, std::optional<Micros> lease_until = {}, std::string owner = {}) {
+RowState row(std::int64_t seq, Micros available_at, std::optional<Micros> lease_until = {},
+             std::string owner = {}) {
   return {.seq = seq, .available_at = available_at, .lease_until = lease_until, .owner = std::move(owner)};
 }
 
-TEST(MariadbClaimPlan, ARunEndsBeforeTheFirstRowThatIsNotOurs) {
-  const std::vector<RowState> rows{row(1, 0), row(2, 0, now + 1), row(3, 0, now + 1, "me"), row(4, 0, now, "other"),
-                                   row(5, 0, now + 1, "other"), row(6, 0)};
-  EXPECT_EQ(run_length(rows, false, "me", now), 4U);  // deferred, ours, expired: all come along
+TEST(MariadbClaimPlan, ARunEndsBeforeTheFirstRowThatIsLeasedOrNotAvailable) {
+  const std::vector<RowState> rows{row(1, 0), row(2, 0, now + 1), row(3, 0, now, "other"),
+                                   row(4, 0, now + 1, "other"), row(5, 0)};
+  EXPECT_EQ(run_length(rows, now), 3U);  // deferred and expired come along
   const std::vector<RowState> later{row(1, 0), row(2, now + 1), row(3, 0)};
-  EXPECT_EQ(run_length(later, false, "me", now), 1U);
+  EXPECT_EQ(run_length(later, now), 1U);
+  EXPECT_EQ(run_length({}, now), 0U);
 }
 
-TEST(MariadbClaimPlan, AHeadMustBeDueUnlessTheRunContinues) {
+TEST(MariadbClaimPlan, ADeferredHeadMayBeTakenALeasedOneNot) {
   const std::vector<RowState> deferred{row(1, 0, now + 1), row(2, 0)};
-  EXPECT_EQ(run_length(deferred, false, "me", now), 0U);
-  EXPECT_EQ(run_length(deferred, true, "me", now), 2U);
-  const std::vector<RowState> leased{row(1, 0, now + 1, "other")};
-  EXPECT_EQ(run_length(leased, true, "me", now), 0U);
-  const std::vector<RowState> delayed{row(1, now + 1)};
-  EXPECT_EQ(run_length(delayed, true, "me", now), 0U);
-  EXPECT_EQ(run_length({}, true, "me", now), 0U);
+  EXPECT_EQ(run_length(deferred, now), 2U);
+  const std::vector<RowState> leased{row(1, 0, now + 1, "anybody")};
+  EXPECT_EQ(run_length(leased, now), 0U);
 }
 
-TEST(MariadbClaimPlan, BlockedRowsWaitForTheHeadAndAWhileAtLeast) {
-  EXPECT_EQ(deferred_until(now + 5'000'000, now), now + 5'000'000);
-  EXPECT_EQ(deferred_until(now - 1, now), now + 100'000);
+TEST(MariadbClaimPlan, BlockedRowsWaitForTheHeadButNotLongForANode) {
+  EXPECT_EQ(deferred_until(row(1, now + 5'000'000), now), now + 5'000'000);
+  EXPECT_EQ(deferred_until(row(1, now + 1), now), now + 100'000);
+  EXPECT_EQ(deferred_until(row(1, 0, now + 500'000, "n"), now), now + 500'000);
+  EXPECT_EQ(deferred_until(row(1, 0, now + 30'000'000, "n"), now), now + 1'000'000);
 }
 
 }  // namespace

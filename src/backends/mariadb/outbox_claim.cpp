@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// MariadbOutboxStore::claim. Rows without a key are locked as they are found, past those that others have locked. Rows with
-// a key need more care, because skipping a locked head would bring its follower: the run of a key is read without locks
-// first, then exactly these rows are locked, and the run ends before the first that did not come or has changed.
+// MariadbOutboxStore::claim. Rows without a key are locked as they are found, past those that others have
+// locked. Rows with a key need more care, because skipping a locked head would bring its follower: the run of
+// a key is read without locks first, then exactly these rows are locked, and the run ends before the first
+// that did not come or has changed.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -20,9 +21,11 @@ namespace {
 constexpr std::size_t keys_at_once = 16;  // per statement that reads runs; a size of ListSql
 constexpr std::size_t page_size = 256;
 constexpr int most_pages = 16;
-constexpr Micros nothing_known = -1;  // about when a key's head falls due: its rows are left alone
+constexpr Micros nothing_known = -1;  // about until when a key is blocked: its rows are left alone
 
-TimePoint time_of(Micros micros) { return TimePoint{Duration{micros}}; }
+TimePoint time_of(Micros micros) {
+  return TimePoint{Duration{micros}};
+}
 
 /// A row that this transaction has locked.
 struct Locked {
@@ -33,7 +36,9 @@ struct Locked {
 Locked read_locked(const RowView& row) {
   using C = ClaimColumn;
   Locked locked;
-  locked.state = {.seq = row.integer(C::seq), .available_at = row.integer(C::available_at), .owner = std::string(row.text(C::owner))};
+  locked.state = {.seq = row.integer(C::seq),
+                  .available_at = row.integer(C::available_at),
+                  .owner = std::string(row.text(C::owner))};
   if (!row.is_null(C::lease_until)) locked.state.lease_until = row.integer(C::lease_until);
   const bool json = !row.is_null(C::payload);
   locked.claimed = decode_row({.event_id = row.text(C::event_id),
@@ -56,10 +61,10 @@ Locked read_locked(const RowView& row) {
 struct Key {
   std::string name;
   bool continues = false;
-  Micros due = 0;            // of the row that has been due for longest
+  Micros due = 0;  // of the row that has been due for longest
   std::vector<Locked> run{};
   bool examined = false;     // it had pending rows when it was looked at
-  Micros head_due = 0;       // when its head, if it could not be taken, falls due
+  Micros blocked_until = 0;  // when it is worth looking at again, if its head could not be taken
 };
 
 /// A due row of some key.
@@ -83,8 +88,8 @@ class Claim {
       }
     }
     take_keys(continued);
-    // What is blocked is deferred, which brings the next page into view; a bounded number of times, so that one claim
-    // does not go on for ever about a blocked backlog.
+    // What is blocked is deferred, which brings the next page into view; a bounded number of times, so that
+    // one claim does not go on for ever about a blocked backlog.
     for (int page = 0; page < most_pages && has_room(); ++page) {
       if (!take_page()) break;
     }
@@ -99,7 +104,8 @@ class Claim {
     link_.run(sql_.lock_free, params, [&](const RowView& row) { free_.push_back(read_locked(row)); });
   }
 
-  /// The next due rows with keys. False when there are no more, or all that are left are in somebody else's hands.
+  /// The next due rows with keys. False when there are no more, or all that are left are in somebody else's
+  /// hands.
   bool take_page() {
     std::vector<DueRow> rows;
     std::vector<Key> keys;
@@ -127,30 +133,32 @@ class Claim {
         std::size_t count = 0;
         for (; count < key.run.size() && has_room(); ++count) take(key.run[count]);
         if (count > 0) {
-          blocked_until_[key.name] = now_ + bounded(request_.lease);
+          blocked_until_[key.name] = deferred_until(taken_head(), now_);
         } else if (key.examined && key.run.empty()) {
-          blocked_until_[key.name] = key.head_due;
+          blocked_until_[key.name] = key.blocked_until;
         }
       }
     }
   }
 
   void lock_runs(std::span<Key> keys) {
-    // A long run of one key must not make the others' be read in full for nothing; where it matters it is read on below.
+    // A long run of one key must not make the others' be read in full for nothing; where it matters it is
+    // read on below.
     std::size_t room = request_.limit - result_.size();
-    const std::size_t at_once = keys.size() == 1 ? room : std::min(room, std::max<std::size_t>(8, 2 * room / keys.size()));
+    const std::size_t at_once =
+        keys.size() == 1 ? room : std::min(room, std::max<std::size_t>(8, 2 * room / keys.size()));
     const std::vector<std::vector<RowState>> states = read_runs(keys, 0, at_once);
     std::vector<std::int64_t> wanted;
     std::vector<std::size_t> lengths;
     for (std::size_t i = 0; i < keys.size(); ++i) {
-      lengths.push_back(run_length(states[i], keys[i].continues, request_.owner, now_));
+      lengths.push_back(run_length(states[i], now_));
       for (std::size_t n = 0; n < lengths[i]; ++n) wanted.push_back(states[i][n].seq);
     }
     std::unordered_map<std::int64_t, Locked> rows = lock(wanted);
     for (std::size_t i = 0; i < keys.size(); ++i) {
       Key& key = keys[i];
       key.examined = !states[i].empty();
-      if (!states[i].empty()) key.head_due = due_at(states[i].front());
+      if (!states[i].empty()) key.blocked_until = deferred_until(states[i].front(), now_);
       extend(key, std::span(states[i]).first(lengths[i]), rows);
     }
     for (Key& key : keys) {
@@ -162,9 +170,8 @@ class Claim {
   /// Goes on with a run that was longer than what was read of it.
   void lock_rest(Key& key, std::size_t room) {
     const std::vector<RowState> states = read_runs({&key, 1}, key.run.back().state.seq, room).front();
-    const auto end = std::find_if(states.begin(), states.end(), [&](const RowState& row) {
-      return !may_follow(row, request_.owner, now_);
-    });
+    const auto end = std::find_if(states.begin(), states.end(),
+                                  [&](const RowState& row) { return !claimable(row, now_); });
     std::vector<std::int64_t> wanted;
     for (auto row = states.begin(); row != end; ++row) wanted.push_back(row->seq);
     std::unordered_map<std::int64_t, Locked> rows = lock(wanted);
@@ -172,7 +179,8 @@ class Claim {
   }
 
   /// The pending rows of each key after `after`, in order of seq, as they are committed now.
-  std::vector<std::vector<RowState>> read_runs(std::span<const Key> keys, std::int64_t after, std::size_t limit) {
+  std::vector<std::vector<RowState>> read_runs(std::span<const Key> keys, std::int64_t after,
+                                               std::size_t limit) {
     const ListSql::Sized sized = sql_.key_runs.for_count(keys.size());
     std::vector<Value> params;
     std::unordered_map<std::string_view, std::size_t> at;
@@ -183,7 +191,8 @@ class Claim {
     }
     std::vector<std::vector<RowState>> runs(keys.size());
     link_.run(sized.sql, params, [&](const RowView& row) {
-      RowState state{.seq = row.integer(1), .available_at = row.integer(2), .owner = std::string(row.text(4))};
+      RowState state{
+          .seq = row.integer(1), .available_at = row.integer(2), .owner = std::string(row.text(4))};
       if (!row.is_null(3)) state.lease_until = row.integer(3);
       runs[at.at(row.text(0))].push_back(std::move(state));
     });
@@ -205,15 +214,19 @@ class Claim {
       const auto found = rows.find(state.seq);
       if (found == rows.end()) return;
       const RowState& fresh = found->second.state;
-      const bool ours = key.run.empty() ? may_lead(fresh, key.continues, request_.owner, now_)
-                                        : may_follow(fresh, request_.owner, now_);
-      if (!ours || found->second.claimed.ordering_key != key.name) return;
+      if (!claimable(fresh, now_) || found->second.claimed.ordering_key != key.name) return;
       key.run.push_back(std::move(found->second));
     }
   }
 
   void take_free_until(Micros due) {
-    while (next_free_ < free_.size() && due_at(free_[next_free_].state) <= due && has_room()) take(free_[next_free_++]);
+    while (next_free_ < free_.size() && due_at(free_[next_free_].state) <= due && has_room())
+      take(free_[next_free_++]);
+  }
+
+  /// The head of a run that this claim takes, as the rest of its key will see it.
+  [[nodiscard]] RowState taken_head() const {
+    return {.lease_until = now_ + bounded(request_.lease), .owner = std::string(request_.owner)};
   }
 
   [[nodiscard]] bool has_room() const { return result_.size() < request_.limit; }
@@ -235,10 +248,10 @@ class Claim {
     std::unordered_map<std::int64_t, Micros> until;
     std::vector<std::int64_t> seqs;
     for (const DueRow& row : rows) {
-      const Micros head_due = blocked_until_.at(row.key);
-      if (taken_.contains(row.seq) || head_due == nothing_known) continue;
+      const Micros blocked_until = blocked_until_.at(row.key);
+      if (taken_.contains(row.seq) || blocked_until == nothing_known) continue;
       seqs.push_back(row.seq);
-      until.emplace(row.seq, deferred_until(head_due, now_));
+      until.emplace(row.seq, blocked_until);
     }
     std::vector<Value> values;
     const Value now(now_);

@@ -74,7 +74,7 @@ struct PostgresOutboxStore::OrderedRun {
   std::size_t continued = npos;  // its place in continue_keys
   std::optional<TimePoint> first_due{};
   std::int64_t head_seq = 0;
-  TimePoint head_due{};
+  TimePoint blocked_until{};  // when it is worth looking at again, if the head cannot be taken
   bool take = false;
   std::vector<std::string> ids{};  // the head, then the rows behind it without a gap
   std::size_t taken = 0;           // how many of these fit into the limit
@@ -203,7 +203,7 @@ PostgresOutboxStore::ClaimRound PostgresOutboxStore::claim_with_order(Connection
     params.begin_array(oid::text, continued.size());
     for (const auto& [key, place] : continued) params.element(key);
     params.end_array();
-    params.int8(limit).text(request.owner).timestamp(time);
+    params.int8(limit).timestamp(time);
     pipeline.send(sql_.heads, params);
     params.clear();
     params.int8(limit).timestamp(time);
@@ -217,8 +217,8 @@ PostgresOutboxStore::ClaimRound PostgresOutboxStore::claim_with_order(Connection
       if (!heads.is_null(row, 1)) run.first_due = heads.timestamp(row, 1);
       run.ids.emplace_back(heads.text(row, 2));
       run.head_seq = heads.int8(row, 3);
-      run.head_due = heads.timestamp(row, 4);
-      run.take = heads.boolean(row, run.continued == OrderedRun::npos ? 5 : 6);
+      run.take = heads.boolean(row, 4);
+      run.blocked_until = heads.timestamp(row, 5);
     }
     unordered_share = static_cast<std::size_t>(results.at(3).int8(0, 0));
   }
@@ -247,7 +247,7 @@ PostgresOutboxStore::ClaimRound PostgresOutboxStore::claim_with_order(Connection
     params.begin_array(oid::int8, takers.size());
     for (const OrderedRun* run : takers) params.element_int8(run->head_seq);
     params.end_array();
-    params.int8(limit).text(request.owner).timestamp(time);
+    params.int8(limit).timestamp(time);
     pipeline.send(sql_.followers, params);
     append_followers(pipeline.finish().at(0), takers);
   }
@@ -285,7 +285,7 @@ PostgresOutboxStore::ClaimRound PostgresOutboxStore::claim_with_order(Connection
     for (const OrderedRun* run : blocked) params.element_int8(run->head_seq);
     params.end_array();
     params.begin_array(oid::timestamptz, blocked.size());
-    for (const OrderedRun* run : blocked) params.element_timestamp(run->head_due);
+    for (const OrderedRun* run : blocked) params.element_timestamp(run->blocked_until);
     params.end_array();
     params.timestamp(time);
     pipeline.send(sql_.defer, params);

@@ -102,14 +102,17 @@ OutboxSql::OutboxSql(const Identifier& schema)
       // its key waits.
       heads(make(
           "WITH scan AS MATERIALIZED (SELECT ordering_key, due_at FROM {t} "
-          "WHERE due_at <= {now:4} AND ordering_key IS NOT NULL ORDER BY due_at LIMIT $2::bigint), "
+          "WHERE due_at <= {now:3} AND ordering_key IS NOT NULL ORDER BY due_at LIMIT $2::bigint), "
           "keys AS MATERIALIZED (SELECT ordering_key AS key, min(due_at) AS first_due FROM scan GROUP BY "
           "ordering_key "
           "UNION ALL SELECT c.key, NULL FROM unnest($1::text[]) AS c(key) "
           "WHERE NOT EXISTS (SELECT 1 FROM scan WHERE scan.ordering_key = c.key)) "
-          "SELECT k.key, k.first_due, h.event_id, h.seq, h.due_at, h.due_at <= {now:4}, "
-          "h.available_at <= {now:4} AND (h.owner IS NULL OR h.owner = $3::text OR h.lease_until IS NULL OR "
-          "h.lease_until <= {now:4}) "
+          "SELECT k.key, k.first_due, h.event_id, h.seq, "
+          "h.available_at <= {now:3} AND (h.owner IS NULL OR h.lease_until IS NULL OR h.lease_until <= "
+          "{now:3}), "
+          "CASE WHEN h.available_at > {now:3} THEN h.available_at ELSE least(h.due_at, {now:3} + interval '1 "
+          "second') "
+          "END "
           "FROM keys AS k CROSS JOIN LATERAL (SELECT event_id FROM {t} WHERE ordering_key = k.key AND due_at "
           "IS NOT NULL "
           "ORDER BY seq LIMIT 1) AS m JOIN {t} AS h ON h.event_id = m.event_id "
@@ -120,8 +123,8 @@ OutboxSql::OutboxSql(const Identifier& schema)
       // be locked.
       followers(make(
           "SELECT m.run, m.place, f.event_id, "
-          "f.available_at <= {now:5} AND (f.owner IS NULL OR f.owner = $4::text OR f.lease_until IS NULL OR "
-          "f.lease_until <= {now:5}) "
+          "f.available_at <= {now:4} AND (f.owner IS NULL OR f.lease_until IS NULL OR f.lease_until <= "
+          "{now:4}) "
           "FROM (SELECT k.run, x.event_id, x.place FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS "
           "k(key, seq, run) "
           "CROSS JOIN LATERAL (SELECT event_id, row_number() OVER (ORDER BY seq) AS place FROM {t} "
