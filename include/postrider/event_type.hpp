@@ -34,7 +34,8 @@ class EventType {
   template <EventEnum E>
   EventType(E value) : name_(std::string_view(event_name(value))) {}  // NOLINT(google-explicit-constructor)
 
-  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const std::string& name() const& noexcept { return name_; }
+  [[nodiscard]] std::string name() && noexcept { return std::move(name_); }
   friend bool operator==(const EventType&, const EventType&) = default;
 
  private:
@@ -51,7 +52,8 @@ class AggregateType {
   AggregateType(E value)
       : name_(std::string_view(aggregate_name(value))) {}  // NOLINT(google-explicit-constructor)
 
-  [[nodiscard]] const std::string& name() const noexcept { return name_; }
+  [[nodiscard]] const std::string& name() const& noexcept { return name_; }
+  [[nodiscard]] std::string name() && noexcept { return std::move(name_); }
   friend bool operator==(const AggregateType&, const AggregateType&) = default;
 
  private:

@@ -11,8 +11,8 @@
 
 namespace postrider {
 
-/// A first-in-first-out ring of fixed capacity; all memory is taken at construction. Not synchronised: the building block
-/// for queues that share a mutex with other state.
+/// A first-in-first-out ring of fixed capacity; all memory is taken at construction. Not synchronised: the
+/// building block for queues that share a mutex with other state.
 template <class T>
 class Ring {
  public:
@@ -42,11 +42,13 @@ class Ring {
   std::size_t size_ = 0;
 };
 
-/// A bounded queue between threads. Thread-safe. Closing wakes everybody: pushes fail from then on, pops drain what is left.
+/// A bounded queue between threads. Thread-safe. Closing wakes everybody: pushes fail from then on, pops
+/// drain what is left.
 template <class T>
 class BoundedQueue {
  public:
-  explicit BoundedQueue(std::size_t capacity, Clock& clock = Clock::system()) : clock_(clock), ring_(capacity) {}
+  explicit BoundedQueue(std::size_t capacity, Clock& clock = Clock::system())
+      : clock_(clock), ring_(capacity) {}
 
   /// False when full or closed. Never blocks.
   [[nodiscard]] bool try_push(T value) POSTRIDER_EXCLUDES(mutex_) {
@@ -71,8 +73,8 @@ class BoundedQueue {
     return true;
   }
 
-  /// Waits for a first element, then collects more until `max` are there, or `linger` has passed since the first was
-  /// taken, or the queue is closed. Appends to `out`. Returns false when closed and empty.
+  /// Waits for a first element, then collects more until `max` are there, or `linger` has passed since the
+  /// first was taken, or the queue is closed. Appends to `out`. Returns false when closed and empty.
   bool pop_batch(std::vector<T>& out, std::size_t max, Duration linger) POSTRIDER_EXCLUDES(mutex_) {
     {
       const MutexLock lock(mutex_);

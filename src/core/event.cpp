@@ -138,7 +138,7 @@ std::string_view Event::headers_json() const noexcept {
 }
 
 EventBuilder::EventBuilder(EventType type) : fields_(std::make_unique<Event::Fields>()) {
-  fields_->type = type.name();
+  fields_->type = std::move(type).name();
 }
 EventBuilder::EventBuilder(EventBuilder&&) noexcept = default;
 EventBuilder& EventBuilder::operator=(EventBuilder&&) noexcept = default;
@@ -164,7 +164,7 @@ EventBuilder& EventBuilder::aggregate(AggregateType type, std::string id) {
   return aggregate_type(std::move(type)).aggregate_id(std::move(id));
 }
 EventBuilder& EventBuilder::aggregate_type(AggregateType type) {
-  fields().aggregate_type = type.name();
+  fields().aggregate_type = std::move(type).name();
   return *this;
 }
 EventBuilder& EventBuilder::aggregate_id(std::string id) {

@@ -8,8 +8,9 @@
 
 namespace postrider {
 
-/// Marks a place between two durable steps: `failpoint("outbox.insert.before_commit")`. Crash tests kill the process there, others make
-/// it throw or wait. Compiles to nothing unless POSTRIDER_FAILPOINTS is set, as it never is in release builds.
+/// Marks a place between two durable steps: `failpoint("outbox.insert.before_commit")`. Crash tests kill the
+/// process there, others make it throw or wait. Compiles to nothing unless POSTRIDER_FAILPOINTS is set, as it
+/// never is in release builds.
 ///
 /// A process takes its failpoints from the environment when it first passes one:
 ///     POSTRIDER_FAILPOINT="name=kill"      SIGKILL to itself the first time; "name=kill@3" the third time
@@ -23,7 +24,8 @@ namespace failpoints {
 void set(std::string_view name, std::function<void()> action);
 /// Removes all actions, those of the environment too.
 void clear();
-/// Takes more failpoints, written like the environment variable. Throws Error(invalid_argument) when it cannot be read.
+/// Takes more failpoints, written like the environment variable. Throws Error(invalid_argument) when it
+/// cannot be read.
 void plan(std::string_view text);
 /// Every name that this process has passed so far, sorted: how a crash test learns what there is to kill at.
 [[nodiscard]] std::vector<std::string> seen();

@@ -14,13 +14,15 @@
 
 namespace postrider {
 
-/// Which events this process holds, from the moment they are queued until their result is in the database, with the
-/// fencing token and the local end of the lease of each. Keeps an event from being run twice at once. Thread-safe, sharded.
+/// Which events this process holds, from the moment they are queued until their result is in the database,
+/// with the fencing token and the local end of the lease of each. Keeps an event from being run twice at
+/// once. Thread-safe, sharded.
 class InFlightTracker {
  public:
   struct Hold {
     std::int64_t token = 0;
-    /// Until when the lease is surely ours, by this process's steady clock (taken before the lease was asked for).
+    /// Until when the lease is surely ours, by this process's steady clock (taken before the lease was asked
+    /// for).
     SteadyPoint lease_end{};
   };
   struct Entry {
@@ -31,8 +33,8 @@ class InFlightTracker {
   /// With a `ttl`, an entry that was never released gives way to a new one after that time.
   explicit InFlightTracker(Clock& clock = Clock::system(), std::optional<Duration> ttl = {});
 
-  /// False when the event is held already. A newer token then replaces the older one, so that the copy that is here
-  /// finishes under the newer claim.
+  /// False when the event is held already. A newer token then replaces the older one, so that the copy that
+  /// is here finishes under the newer claim.
   [[nodiscard]] bool try_acquire(const EventId& id, Hold hold);
   void release(const EventId& id);
   /// An entry past its ttl counts until a new one takes its place.

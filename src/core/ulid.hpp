@@ -11,9 +11,9 @@
 
 namespace postrider {
 
-/// Makes monotonic ULIDs: 48 bits of milliseconds, 80 random bits that count upwards within the same millisecond. When
-/// the clock stands still or goes backwards, the last time is kept and the count goes on; when the count overflows, the
-/// time is moved on by one. Thread-safe.
+/// Makes monotonic ULIDs: 48 bits of milliseconds, 80 random bits that count upwards within the same
+/// millisecond. When the clock stands still or goes backwards, the last time is kept and the count goes on;
+/// when the count overflows, the time is moved on by one. Thread-safe.
 class UlidGenerator {
  public:
   /// `random` gives 64 random bits per call; it is called under a lock.
