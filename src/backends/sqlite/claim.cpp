@@ -9,7 +9,8 @@ namespace postrider::sqlite {
 namespace {
 
 constexpr std::size_t page_size = 512;
-/// So that one claim holds the write lock for a bounded time, whatever backlog is blocked; the next one goes on.
+/// So that one claim holds the write lock for a bounded time, whatever backlog is blocked; the next one goes
+/// on.
 constexpr int most_pages = 16;
 constexpr std::int64_t least_deferral = 100'000;
 
@@ -56,7 +57,8 @@ std::vector<Claim::Due> Claim::find_due(const std::string& sql, bool ordered, st
   statement.with(now_, static_cast<std::int64_t>(limit));
   std::vector<Due> due;
   while (statement.step()) {
-    due.push_back({statement.integer(0), statement.integer(1), ordered ? std::string(statement.text(2)) : std::string()});
+    due.push_back({statement.integer(0), statement.integer(1),
+                   ordered ? std::string(statement.text(2)) : std::string()});
   }
   return due;
 }
@@ -92,8 +94,8 @@ void Claim::take_run(const std::string& key, bool continuing) {
           !statement.is_null(3) && statement.text(3) != request_.owner && statement.integer(4) > now_;
       const bool head = run.empty();
       if (head) head_due = statement.integer(2);
-      // A head must be due, unless this node goes on with a run of its own; what follows it comes along also when it is
-      // deferred or leased to this very node.
+      // A head must be due, unless this node goes on with a run of its own; what follows it comes along also
+      // when it is deferred or leased to this very node.
       const bool wanted = head && !continuing ? head_due <= now_ : available && !others;
       if (!wanted) break;
       run.push_back(statement.integer(0));

@@ -16,7 +16,8 @@ namespace postrider::sqlite {
 
 /// One claim, inside a transaction that holds the write lock: what it reads stays true until the commit.
 ///
-/// Rows are found first and written afterwards, page by page: writing moves them within the very index that is read.
+/// Rows are found first and written afterwards, page by page: writing moves them within the very index that
+/// is read.
 class Claim {
  public:
   Claim(Connection& connection, const OutboxSql& sql, const ClaimRequest& request, std::int64_t now);

@@ -10,10 +10,11 @@ OutboxSql::OutboxSql(const Identifier& schema) {
   const std::string free_again = "owner = null, lease_until = null";
   const std::string update = "update " + table + " set ";
 
-  insert = "insert into " + table +
-           " (event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, payload_bytes,"
-           " headers, available_at, created_at, occurred_at, owner, lease_until)"
-           " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+  insert =
+      "insert into " + table +
+      " (event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, payload_bytes,"
+      " headers, available_at, created_at, occurred_at, owner, lease_until)"
+      " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
   due_free = "select seq, due_at from " + table +
              " where due_at <= ? and ordering_key is null order by due_at, seq limit ?";
   due_ordered = "select seq, due_at, ordering_key from " + table +
@@ -21,7 +22,8 @@ OutboxSql::OutboxSql(const Identifier& schema) {
   run_of_key = "select seq, available_at, due_at, owner, lease_until from " + table +
                " where ordering_key = ? and due_at is not null order by seq";
   take = update + "owner = ?, lease_until = ?, token = token + 1 where seq = ?" +
-         " returning event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, headers, payload,"
+         " returning event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, headers, "
+         "payload,"
          " payload_bytes, occurred_at, created_at, attempts, token";
   defer = update + "owner = null, lease_until = ? where seq = ?";
   renew = update + "lease_until = ?" + if_held;
