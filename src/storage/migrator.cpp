@@ -13,15 +13,18 @@ namespace {
 constexpr std::string_view newline_and_blank = " \t\r\n";
 
 bool knows(std::span<const EmbeddedMigration> known, int version) {
-  return std::any_of(known.begin(), known.end(), [&](const EmbeddedMigration& m) { return m.version == version; });
+  return std::any_of(known.begin(), known.end(),
+                     [&](const EmbeddedMigration& m) { return m.version == version; });
 }
 
 /// `applied` must be a prefix of `known`.
-void check_applied(std::span<const EmbeddedMigration> known, std::span<const int> applied, std::string_view what) {
+void check_applied(std::span<const EmbeddedMigration> known, std::span<const int> applied,
+                   std::string_view what) {
   for (std::size_t i = 0; i < applied.size(); ++i) {
     if (!knows(known, applied[i])) {
       throw Error(ErrorCode::schema, what,
-                  "the database has schema version " + std::to_string(applied[i]) + ", this library knows versions up to " +
+                  "the database has schema version " + std::to_string(applied[i]) +
+                      ", this library knows versions up to " +
                       std::to_string(known.empty() ? 0 : known.back().version),
                   "upgrade postrider in this program");
     }
@@ -47,7 +50,9 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(newline_and_blank) - first + 1);
 }
 
-bool is_comment(std::string_view line) { return trimmed(line).starts_with("--"); }
+bool is_comment(std::string_view line) {
+  return trimmed(line).starts_with("--");
+}
 
 bool only_comments(std::string_view statement) {
   while (!statement.empty()) {
@@ -78,7 +83,8 @@ MigrationReport plan_migrations(std::span<const EmbeddedMigration> known, std::s
     }
   }
   for (auto it = known.rbegin(); it != known.rend(); ++it) {
-    if (it->version <= report.from && it->version > report.to) report.steps.push_back(make_step(*it, false, schema));
+    if (it->version <= report.from && it->version > report.to)
+      report.steps.push_back(make_step(*it, false, schema));
   }
   return report;
 }
@@ -101,9 +107,10 @@ void require_current_schema(std::span<const EmbeddedMigration> known, std::span<
   const std::string what = "cannot use " + std::string(storage_name);
   check_applied(known, applied, what);
   if (applied.size() == known.size()) return;
-  const std::string why = applied.empty() ? std::string("postrider's tables are missing")
-                                          : "its schema has version " + std::to_string(applied.back()) + ", version " +
-                                                std::to_string(known.back().version) + " is needed";
+  const std::string why = applied.empty()
+                              ? std::string("postrider's tables are missing")
+                              : "its schema has version " + std::to_string(applied.back()) + ", version " +
+                                    std::to_string(known.back().version) + " is needed";
   throw Error(ErrorCode::schema, what, why, "call migrate() on the storage first");
 }
 

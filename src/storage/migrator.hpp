@@ -18,28 +18,32 @@ class MigrationTarget {
   virtual ~MigrationTarget() = default;
   /// Keeps other runs out until the object dies; waits for them, bounded, then throws Error(timeout).
   virtual void lock() = 0;
-  /// Versions recorded as applied, ascending; empty when the bookkeeping table does not exist. Must not create it.
+  /// Versions recorded as applied, ascending; empty when the bookkeeping table does not exist. Must not
+  /// create it.
   virtual std::vector<int> applied() = 0;
-  /// Runs the statements of one step and records it (creating the bookkeeping table if needed): in one transaction where the database has
-  /// transactional DDL; else statement by statement, each written so that it can be repeated, the record last.
+  /// Runs the statements of one step and records it (creating the bookkeeping table if needed): in one
+  /// transaction where the database has transactional DDL; else statement by statement, each written so that
+  /// it can be repeated, the record last.
   virtual void apply(const MigrationStep& step) = 0;
 };
 
-/// The steps from `applied` to the target. Throws Error(schema) when `applied` has versions that `known` lacks, with a
-/// hint to upgrade, or a gap.
-[[nodiscard]] MigrationReport plan_migrations(std::span<const EmbeddedMigration> known, std::span<const int> applied,
-                                              const Identifier& schema, const MigrateOptions& options);
+/// The steps from `applied` to the target. Throws Error(schema) when `applied` has versions that `known`
+/// lacks, with a hint to upgrade, or a gap.
+[[nodiscard]] MigrationReport plan_migrations(std::span<const EmbeddedMigration> known,
+                                              std::span<const int> applied, const Identifier& schema,
+                                              const MigrateOptions& options);
 
 /// Locks, plans, applies. With `dry_run` nothing is locked or changed.
 MigrationReport run_migrations(MigrationTarget& target, std::span<const EmbeddedMigration> known,
                                const Identifier& schema, const MigrateOptions& options);
 
 /// Throws Error(schema) unless exactly the known versions are applied; the hint says what to call.
-void require_current_schema(std::span<const EmbeddedMigration> known, std::span<const int> applied, std::string_view storage_name);
+void require_current_schema(std::span<const EmbeddedMigration> known, std::span<const int> applied,
+                            std::string_view storage_name);
 
-/// Splits a script at semicolons that end a line (of code: a line that begins with `--` never ends a statement). Leaves
-/// out what is nothing but comments. Deliberately no SQL parser: a migration with a body of its own, such as a trigger,
-/// keeps its inner semicolons off the ends of lines.
+/// Splits a script at semicolons that end a line (of code: a line that begins with `--` never ends a
+/// statement). Leaves out what is nothing but comments. Deliberately no SQL parser: a migration with a body
+/// of its own, such as a trigger, keeps its inner semicolons off the ends of lines.
 [[nodiscard]] std::vector<std::string> split_statements(std::string_view sql);
 /// Replaces `{schema}` by the identifier.
 [[nodiscard]] std::string fill_schema(std::string_view sql, const Identifier& schema);

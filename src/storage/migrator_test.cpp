@@ -61,7 +61,8 @@ TEST(PlanMigrations, DownInReverse) {
   EXPECT_EQ(report.to, 0);
   EXPECT_THAT(sql_of(report), ElementsAre("drop s.c;", "drop s.b;", "drop s.a;"));
   EXPECT_FALSE(report.steps[0].up);
-  EXPECT_THAT(sql_of(plan_migrations(known, std::array{1, 2, 3}, "s", {.target = 2})), ElementsAre("drop s.c;"));
+  EXPECT_THAT(sql_of(plan_migrations(known, std::array{1, 2, 3}, "s", {.target = 2})),
+              ElementsAre("drop s.c;"));
 }
 
 TEST(PlanMigrations, ANewerDatabaseIsRefused) {
@@ -69,7 +70,9 @@ TEST(PlanMigrations, ANewerDatabaseIsRefused) {
   EXPECT_EQ(error.code(), ErrorCode::schema);
   EXPECT_THAT(error.what(), HasSubstr("version 4"));
   EXPECT_THAT(error.what(), HasSubstr("upgrade"));
-  EXPECT_EQ(error_of([] { (void)plan_migrations(known, std::array{1, 2, 3, 4}, "s", {.target = 0}); }).code(),
+  EXPECT_EQ(error_of([] {
+              (void)plan_migrations(known, std::array{1, 2, 3, 4}, "s", {.target = 0});
+            }).code(),
             ErrorCode::schema)
       << "not even downwards: nobody here knows how to undo 4";
 }
@@ -134,7 +137,9 @@ TEST(RequireCurrentSchema, SaysWhatToDo) {
   const Error old = error_of([] { require_current_schema(known, std::array{1}, "sqlite:x"); });
   EXPECT_THAT(old.what(), HasSubstr("version 1, version 3 is needed"));
   EXPECT_THAT(old.what(), HasSubstr("migrate()"));
-  EXPECT_THAT(error_of([] { require_current_schema(known, std::array{1, 2, 3, 9}, "sqlite:x"); }).what(),
+  EXPECT_THAT(error_of([] {
+                require_current_schema(known, std::array{1, 2, 3, 9}, "sqlite:x");
+              }).what(),
               HasSubstr("upgrade"));
 }
 

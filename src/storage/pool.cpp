@@ -49,7 +49,8 @@ ConnectionPool::Lease ConnectionPool::acquire() {
       forget();
       continue;
     }
-    if (std::unique_ptr<PooledConnection> made = connect_or_back_off(deadline)) return Lease(*this, std::move(made));
+    if (std::unique_ptr<PooledConnection> made = connect_or_back_off(deadline))
+      return Lease(*this, std::move(made));
   }
 }
 
@@ -71,7 +72,9 @@ std::optional<ConnectionPool::Idle> ConnectionPool::idle_or_permit(SteadyPoint d
     if (open_ < options_.size && !probing_) {
       if (now >= next_connect_) {
         ++open_;
-        probing_ = last_error_.has_value();  // while the server is away one caller tries, the others wait for its verdict
+        probing_ =
+            last_error_
+                .has_value();  // while the server is away one caller tries, the others wait for its verdict
         return std::nullopt;
       }
       if (next_connect_ >= deadline || !last_error_->retryable()) throw Error(*last_error_);
@@ -105,8 +108,9 @@ std::unique_ptr<PooledConnection> ConnectionPool::connect_or_back_off(SteadyPoin
       --open_;
       probing_ = false;
       const int doublings = std::min(failed_connects_++, 20);
-      next_connect_ = clock_.steady_now() +
-                      std::min(options_.reconnect_max, options_.reconnect_base * (std::int64_t{1} << doublings));
+      next_connect_ =
+          clock_.steady_now() +
+          std::min(options_.reconnect_max, options_.reconnect_base * (std::int64_t{1} << doublings));
       last_error_.emplace(error);
     }
     changed_.notify_all();

@@ -31,14 +31,15 @@ struct PoolOptions {
   Duration acquire_timeout = std::chrono::seconds{10};
   /// A connection that rested longer than this is pinged before it is handed out.
   Duration ping_after = std::chrono::seconds{30};
-  /// Pause after a failed connect, doubling up to the second value, during which further callers fail fast with the
-  /// same error instead of hammering the server (unless they can wait).
+  /// Pause after a failed connect, doubling up to the second value, during which further callers fail fast
+  /// with the same error instead of hammering the server (unless they can wait).
   Duration reconnect_base = std::chrono::milliseconds{50};
   Duration reconnect_max = std::chrono::seconds{5};
   std::string name{};  ///< for messages
 };
 
-/// A bounded pool. Thread-safe. Connections are made on demand, on the caller's thread, outside the pool's mutex.
+/// A bounded pool. Thread-safe. Connections are made on demand, on the caller's thread, outside the pool's
+/// mutex.
 class ConnectionPool {
  public:
   using Connect = std::function<std::unique_ptr<PooledConnection>()>;
@@ -82,7 +83,8 @@ class ConnectionPool {
   /// An idle connection, or nothing: then the caller has been counted in and must connect.
   [[nodiscard]] std::optional<Idle> idle_or_permit(SteadyPoint deadline) POSTRIDER_EXCLUDES(mutex_);
   /// Null when it failed and there is time to wait for the next attempt.
-  [[nodiscard]] std::unique_ptr<PooledConnection> connect_or_back_off(SteadyPoint deadline) POSTRIDER_EXCLUDES(mutex_);
+  [[nodiscard]] std::unique_ptr<PooledConnection> connect_or_back_off(SteadyPoint deadline)
+      POSTRIDER_EXCLUDES(mutex_);
   void give_back(std::unique_ptr<PooledConnection> connection) noexcept POSTRIDER_EXCLUDES(mutex_);
   void forget() noexcept POSTRIDER_EXCLUDES(mutex_);
 

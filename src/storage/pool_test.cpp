@@ -39,16 +39,17 @@ class FakeConnection final : public PooledConnection {
 class PoolTest : public ::testing::Test {
  protected:
   ConnectionPool make(std::size_t size, Duration acquire_timeout = 10s) {
-    return ConnectionPool({.size = size, .acquire_timeout = acquire_timeout, .name = "fake:db"},
-                          [this]() -> std::unique_ptr<PooledConnection> {
-                            ++server_.connects;
-                            if (server_.locked_out) throw Error(ErrorCode::unavailable, "wrong password");
-                            if (server_.away) {
-                              throw Error(ErrorCode::unavailable, {.retryable = true}, "connection refused");
-                            }
-                            return std::make_unique<FakeConnection>(server_);
-                          },
-                          clock_);
+    return ConnectionPool(
+        {.size = size, .acquire_timeout = acquire_timeout, .name = "fake:db"},
+        [this]() -> std::unique_ptr<PooledConnection> {
+          ++server_.connects;
+          if (server_.locked_out) throw Error(ErrorCode::unavailable, "wrong password");
+          if (server_.away) {
+            throw Error(ErrorCode::unavailable, {.retryable = true}, "connection refused");
+          }
+          return std::make_unique<FakeConnection>(server_);
+        },
+        clock_);
   }
   /// Until so many threads sleep on the clock, which is when advancing it makes sense.
   void await_waiters(std::size_t count) {

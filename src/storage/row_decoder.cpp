@@ -55,7 +55,8 @@ ClaimedEvent decode_row(const OutboxColumns& columns) {
 }
 
 std::string stored_error(std::string_view message) {
-  // Cut before repairing, which may triple the size of a message that is no text at all. Both count a bad byte as one.
+  // Cut before repairing, which may triple the size of a message that is no text at all. Both count a bad
+  // byte as one.
   return utf8_repaired(utf8_prefix(message, max_error_chars));
 }
 

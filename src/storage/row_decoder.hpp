@@ -25,17 +25,18 @@ struct OutboxColumns {
   std::int64_t token = 0;  ///< as the claim left it
 };
 
-/// Makes the event of a row. A row that is no valid event (any program may insert) comes back with `decode_error` instead: one
-/// bad row must not hold up the others.
+/// Makes the event of a row. A row that is no valid event (any program may insert) comes back with
+/// `decode_error` instead: one bad row must not hold up the others.
 ///
-/// The ordering key becomes the event's own, also when it came from the outbox's options: the column is what orders. The
-/// time of delivery is not kept beside `available_at`, so `deliver_at()` is not set.
+/// The ordering key becomes the event's own, also when it came from the outbox's options: the column is what
+/// orders. The time of delivery is not kept beside `available_at`, so `deliver_at()` is not set.
 ///
-/// The id alone is not forgiven: a row without a valid EventId could not even be marked DEAD. The tables' CHECK keeps such
-/// rows out; where one is found all the same this throws Error(schema).
+/// The id alone is not forgiven: a row without a valid EventId could not even be marked DEAD. The tables'
+/// CHECK keeps such rows out; where one is found all the same this throws Error(schema).
 [[nodiscard]] ClaimedEvent decode_row(const OutboxColumns& columns);
 
-/// What `last_error` keeps of a message: repaired to valid UTF-8 without NUL, cut at `max_error_chars` characters.
+/// What `last_error` keeps of a message: repaired to valid UTF-8 without NUL, cut at `max_error_chars`
+/// characters.
 [[nodiscard]] std::string stored_error(std::string_view message);
 
 }  // namespace postrider

@@ -12,7 +12,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-OutboxColumns good() { return {.event_id = "id-1", .event_type = "T", .payload = "1", .attempts = 2, .token = 5}; }
+OutboxColumns good() {
+  return {.event_id = "id-1", .event_type = "T", .payload = "1", .attempts = 2, .token = 5};
+}
 
 TEST(DecodeRow, MakesTheEvent) {
   OutboxColumns columns = good();

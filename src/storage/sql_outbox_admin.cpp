@@ -13,7 +13,9 @@ namespace {
 
 constexpr std::size_t max_filter_ids = 10'000;
 
-std::int64_t micros(TimePoint time) { return time.time_since_epoch().count(); }
+std::int64_t micros(TimePoint time) {
+  return time.time_since_epoch().count();
+}
 
 std::string around(std::string_view pattern, std::string_view inner) {
   const std::size_t at = pattern.find("{}");
@@ -22,7 +24,8 @@ std::string around(std::string_view pattern, std::string_view inner) {
   return text;
 }
 
-/// A statement and its parameters, put together from left to right. Text is borrowed from the verb's arguments.
+/// A statement and its parameters, put together from left to right. Text is borrowed from the verb's
+/// arguments.
 class Query {
  public:
   explicit Query(const SqlDialect& dialect) : dialect_(dialect) {}
@@ -48,12 +51,14 @@ class Query {
     if (dialect_.clock != nullptr) return bind_time(dialect_.clock->now());
     return sql(dialect_.now);
   }
-  /// In a subquery of its own, because PostgreSQL's clock_timestamp() would be asked again for every row and keeps the
-  /// index from being used.
+  /// In a subquery of its own, because PostgreSQL's clock_timestamp() would be asked again for every row and
+  /// keeps the index from being used.
   Query& now_minus(Duration age) {
     if (dialect_.clock != nullptr) return bind_time(dialect_.clock->now() - age);
     params_.emplace_back(age.count());
-    return sql("(select ").sql(around(dialect_.from_micros, "(" + around(dialect_.to_micros, dialect_.now) + " - ?)")).sql(")");
+    return sql("(select ")
+        .sql(around(dialect_.from_micros, "(" + around(dialect_.to_micros, dialect_.now) + " - ?)"))
+        .sql(")");
   }
 
   /// `status` stands in the text, not in a parameter: only then are the partial indexes considered.
@@ -78,12 +83,14 @@ class Query {
 Query& Query::where_dead(const DeadLetterFilter& filter) {
   where_status(EventStatus::dead);
   if (filter.ids.size() > max_filter_ids) {
-    throw Error(ErrorCode::invalid_argument, "a dead letter filter has " + std::to_string(filter.ids.size()) + " ids",
+    throw Error(ErrorCode::invalid_argument,
+                "a dead letter filter has " + std::to_string(filter.ids.size()) + " ids",
                 "at most " + std::to_string(max_filter_ids) + " are taken", "split the list");
   }
   if (!filter.ids.empty()) {
     sql(" and event_id in (");
-    for (std::size_t i = 0; i < filter.ids.size(); ++i) (i == 0 ? *this : sql(", ")).bind(filter.ids[i].view());
+    for (std::size_t i = 0; i < filter.ids.size(); ++i)
+      (i == 0 ? *this : sql(", ")).bind(filter.ids[i].view());
     sql(")");
   }
   equals("event_type", filter.type).equals("aggregate_type", filter.aggregate_type);
@@ -117,9 +124,13 @@ std::int64_t number(const Rows::Cell& cell) {
   return value;
 }
 
-TimePoint time_of(const Rows::Cell& cell) { return TimePoint(Duration(number(cell))); }
+TimePoint time_of(const Rows::Cell& cell) {
+  return TimePoint(Duration(number(cell)));
+}
 
-std::string text(const Rows::Cell& cell) { return cell.value_or(std::string()); }
+std::string text(const Rows::Cell& cell) {
+  return cell.value_or(std::string());
+}
 
 std::string bytes_from_hex(std::string_view hex) {
   const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
@@ -186,7 +197,8 @@ SqlOutboxAdminStore::SqlOutboxAdminStore(SqlDialect dialect) : dialect_(std::mov
 
 OutboxCounts SqlOutboxAdminStore::counts() {
   // Free and ordered rows apart, as their indexes are; one statement, so that the numbers fit together.
-  const bool lanes = dialect_.kind == BackendKind::mariadb;  // it has no partial indexes, but one that leads with due_lane
+  const bool lanes =
+      dialect_.kind == BackendKind::mariadb;  // it has no partial indexes, but one that leads with due_lane
   const std::string_view free = lanes ? " where due_lane = 0 and due_at is not null"
                                       : " where due_at is not null and ordering_key is null";
   const std::string_view ordered = lanes ? " where due_lane = 1 and due_at is not null"
@@ -196,7 +208,8 @@ OutboxCounts SqlOutboxAdminStore::counts() {
     query.sql("(select count(*) from ").table().sql(where).sql(")");
   };
   const auto earliest = [&](std::string_view where) {
-    query.sql(around(dialect_.to_micros, "(select min(due_at) from " + dialect_.outbox_table + std::string(where) + ")"));
+    query.sql(around(dialect_.to_micros,
+                     "(select min(due_at) from " + dialect_.outbox_table + std::string(where) + ")"));
   };
   query.sql("select ");
   count(free);
@@ -219,7 +232,8 @@ OutboxCounts SqlOutboxAdminStore::counts() {
       dialect_.clock == nullptr ? std::nullopt : std::optional(dialect_.clock->now());
 
   const std::vector<Rows::Cell> row = query.run().rows.at(0);
-  OutboxCounts counts{.pending = number(row[0]), .retrying = number(row[1]), .done = number(row[2]), .dead = number(row[3])};
+  OutboxCounts counts{
+      .pending = number(row[0]), .retrying = number(row[1]), .done = number(row[2]), .dead = number(row[3])};
   const TimePoint now = own_now.has_value() ? *own_now : time_of(row[6]);
   for (const auto& due : {row[4], row[5]}) {
     if (due.has_value()) counts.oldest_pending = std::max(counts.oldest_pending, now - time_of(due));
@@ -246,7 +260,11 @@ std::vector<OutboxRecord> SqlOutboxAdminStore::list_dead(const DeadLetterFilter&
     }
     // Written out: MariaDB finds no range in a comparison of pairs.
     query.sql(" and done_at >= ").bind_time(*after->done_at);
-    query.sql(" and (done_at > ").bind_time(*after->done_at).sql(" or event_id > ").bind(after->id.view()).sql(")");
+    query.sql(" and (done_at > ")
+        .bind_time(*after->done_at)
+        .sql(" or event_id > ")
+        .bind(after->id.view())
+        .sql(")");
   }
   query.sql(" order by done_at, event_id limit ").bind_limit(limit);
   return to_records(query.run());
@@ -261,13 +279,18 @@ std::int64_t SqlOutboxAdminStore::count_dead(const DeadLetterFilter& filter) {
 std::int64_t SqlOutboxAdminStore::revive_dead(const DeadLetterFilter& filter, std::size_t limit) {
   Query query(dialect_);
   query.sql("update ").table().sql(
-      " set status = 0, attempts = 0, token = token + 1, done_at = null, owner = null, lease_until = null, available_at = ");
+      " set status = 0, attempts = 0, token = token + 1, done_at = null, owner = null, lease_until = null, "
+      "available_at = ");
   query.now();
   if (dialect_.kind == BackendKind::mariadb) {
     query.where_dead(filter).sql(" order by done_at, event_id limit ").bind_limit(limit);
   } else {
-    // The outer condition is checked again under the row's lock: two replays at once never raise the same row twice.
-    query.where_status(EventStatus::dead).sql(" and event_id in (select event_id from ").table().where_dead(filter);
+    // The outer condition is checked again under the row's lock: two replays at once never raise the same row
+    // twice.
+    query.where_status(EventStatus::dead)
+        .sql(" and event_id in (select event_id from ")
+        .table()
+        .where_dead(filter);
     query.sql(" order by done_at, event_id limit ").bind_limit(limit).sql(")");
   }
   return query.run().affected;
@@ -277,8 +300,12 @@ bool SqlOutboxAdminStore::edit_dead(const EventId& id, PayloadKind kind, std::st
                                     std::optional<std::string_view> headers_json) {
   const bool json = kind == PayloadKind::json;
   Query query(dialect_);
-  // The token is raised so that the row changes in any case: MariaDB does not count a row that stays as it was.
-  query.sql("update ").table().sql(" set token = token + 1, payload = ").bind(json ? Value(payload) : Value(nullptr));
+  // The token is raised so that the row changes in any case: MariaDB does not count a row that stays as it
+  // was.
+  query.sql("update ")
+      .table()
+      .sql(" set token = token + 1, payload = ")
+      .bind(json ? Value(payload) : Value(nullptr));
   query.sql(", payload_bytes = ").bind(json ? Value(nullptr) : Value(Blob{payload}));
   if (headers_json.has_value()) {
     query.sql(", headers = ").bind(headers_json->empty() ? Value(nullptr) : Value(*headers_json));
@@ -291,7 +318,8 @@ std::int64_t SqlOutboxAdminStore::purge_batch(EventStatus status, Duration age, 
   require_finished(status);
   Query query(dialect_);
   query.sql("delete from ").table().where_status(status);
-  if (dialect_.kind != BackendKind::mariadb) query.sql(" and event_id in (select event_id from ").table().where_status(status);
+  if (dialect_.kind != BackendKind::mariadb)
+    query.sql(" and event_id in (select event_id from ").table().where_status(status);
   query.sql(" and done_at <= ").now_minus(age).sql(" order by done_at limit ").bind_limit(limit);
   if (dialect_.kind != BackendKind::mariadb) query.sql(")");
   return query.run().affected;

@@ -15,13 +15,16 @@ namespace postrider {
 struct SqlDialect {
   BackendKind kind;
   std::string outbox_table;  ///< qualified and safe to paste
-  /// Runs one statement (with `?` placeholders) in a transaction of its own. Those that only read begin with "select".
+  /// Runs one statement (with `?` placeholders) in a transaction of its own. Those that only read begin with
+  /// "select".
   std::function<Rows(std::string_view sql, std::span<const Value> params)> run;
-  /// Microseconds → the column's type, around a placeholder or expression: e.g. "(timestamptz 'epoch' + {} * interval '1 microsecond')".
+  /// Microseconds → the column's type, around a placeholder or expression: e.g. "(timestamptz 'epoch' + {} *
+  /// interval '1 microsecond')".
   std::string from_micros;
   /// The column → microseconds: e.g. "(extract(epoch from {}) * 1000000)::bigint".
   std::string to_micros;
-  /// The database's now as the column's type; a placeholder is bound instead when the storage has a clock of its own.
+  /// The database's now as the column's type; a placeholder is bound instead when the storage has a clock of
+  /// its own.
   std::string now;
   Clock* clock = nullptr;
   /// Reads a binary column as lower-case hex text: e.g. "encode({}, 'hex')", "lower(hex({}))".
@@ -35,7 +38,8 @@ class SqlOutboxAdminStore final : public OutboxAdminStore {
 
   OutboxCounts counts() override;
   std::optional<OutboxRecord> find(const EventId& id) override;
-  std::vector<OutboxRecord> list_dead(const DeadLetterFilter& filter, std::size_t limit, const OutboxRecord* after) override;
+  std::vector<OutboxRecord> list_dead(const DeadLetterFilter& filter, std::size_t limit,
+                                      const OutboxRecord* after) override;
   std::int64_t count_dead(const DeadLetterFilter& filter) override;
   std::int64_t revive_dead(const DeadLetterFilter& filter, std::size_t limit) override;
   bool edit_dead(const EventId& id, PayloadKind kind, std::string_view payload,

@@ -15,8 +15,8 @@ struct Component {
   std::string_view target;
 };
 constexpr std::array components{
-    Component{"sqlite", "postrider::postrider"},    Component{"postgresql", "postrider::postgres"},
-    Component{"postgres", "postrider::postgres"},   Component{"mariadb", "postrider::mariadb"},
+    Component{"sqlite", "postrider::postrider"},  Component{"postgresql", "postrider::postgres"},
+    Component{"postgres", "postrider::postgres"}, Component{"mariadb", "postrider::mariadb"},
     Component{"mysql", "postrider::mariadb"},
 };
 
@@ -54,7 +54,8 @@ std::unique_ptr<Storage> open_with(std::span<const StorageDriver> drivers, std::
                 "write sqlite:shop.db, postgresql://user@host/database or mariadb://user@host/database");
   }
   if (options.pool_size < 1 || options.pool_size > 1000) {
-    throw Error(ErrorCode::invalid_argument, "StorageOptions::pool_size is " + std::to_string(options.pool_size),
+    throw Error(ErrorCode::invalid_argument,
+                "StorageOptions::pool_size is " + std::to_string(options.pool_size),
                 "it must be from 1 to 1000");
   }
   for (const auto& [name, value] : {std::pair{"acquire_timeout", options.acquire_timeout},
@@ -72,8 +73,8 @@ std::unique_ptr<Storage> open_with(std::span<const StorageDriver> drivers, std::
     }
   }
   const std::string what = "cannot open a storage with scheme '" + std::string(scheme) + ":'";
-  const auto* component =
-      std::find_if(components.begin(), components.end(), [&](const Component& c) { return c.scheme == scheme; });
+  const auto* component = std::find_if(components.begin(), components.end(),
+                                       [&](const Component& c) { return c.scheme == scheme; });
   if (component != components.end()) {
     throw Error(ErrorCode::unsupported, what,
                 "its component is not part of this program; available: " + available(drivers),

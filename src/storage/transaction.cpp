@@ -13,8 +13,8 @@ namespace {
 
 thread_local Tx* current_tx = nullptr;
 
-/// Stands in once a transaction is over, so that its connection is free before any callback runs: a callback may
-/// begin the next transaction, and SQLite has one writer only.
+/// Stands in once a transaction is over, so that its connection is free before any callback runs: a callback
+/// may begin the next transaction, and SQLite has one writer only.
 class EndedSession final : public detail::TxSession {
  public:
   explicit EndedSession(BackendKind kind) noexcept : kind_(kind) {}
@@ -70,9 +70,13 @@ Tx::Tx(std::unique_ptr<detail::TxSession> session) noexcept : session_(std::move
 Tx::Tx(Tx&&) noexcept = default;
 Tx::~Tx() = default;
 
-bool Tx::active() const noexcept { return session_ != nullptr && session_->active(); }
+bool Tx::active() const noexcept {
+  return session_ != nullptr && session_->active();
+}
 
-BackendKind Tx::kind() const noexcept { return session_->kind(); }
+BackendKind Tx::kind() const noexcept {
+  return session_->kind();
+}
 
 Rows Tx::run(std::string_view sql, std::span<const Value> params) {
   // Without this check a statement after the end, or before the user's own BEGIN, would commit by itself.
@@ -96,7 +100,8 @@ Transaction::~Transaction() {
   session_->rollback();
   session_.reset();
   const std::string failures = run_all(std::move(after_rollback_));
-  // A destructor cannot throw, so this is the one place where a callback's failure is told rather than thrown.
+  // A destructor cannot throw, so this is the one place where a callback's failure is told rather than
+  // thrown.
   if (!failures.empty()) {
     log_to_stderr()(LogLevel::error, "postrider: a callback after the rollback failed: " + failures);
   }
@@ -114,7 +119,8 @@ void Transaction::after_rollback(Callback callback) {
 
 void Transaction::commit() {
   if (ended_) throw_ended("cannot commit");
-  auto over = std::make_unique<EndedSession>(session_->kind());  // before COMMIT: nothing may fail between it and the hooks
+  // Made before COMMIT: nothing may fail between it and the hooks.
+  auto over = std::make_unique<EndedSession>(session_->kind());
   ended_ = true;
   std::exception_ptr failure;
   bool in_doubt = false;
@@ -133,8 +139,8 @@ void Transaction::commit() {
     after_rollback_.clear();
     const std::string failures = run_all(std::move(after_commit_));
     if (failures.empty()) return;
-    throw Error(ErrorCode::hook_failed, "the transaction is committed, but a callback after it failed", failures,
-                "do not repeat the transaction");
+    throw Error(ErrorCode::hook_failed, "the transaction is committed, but a callback after it failed",
+                failures, "do not repeat the transaction");
   }
   after_commit_.clear();
   std::string failures;
@@ -149,7 +155,8 @@ void Transaction::commit() {
                  .retryable = e.retryable(),
                  .in_doubt = false,
                  .connection_lost = e.connection_lost()},
-                std::string(without_prefix(e.what())) + "; a callback after the rollback failed as well: " + failures);
+                std::string(without_prefix(e.what())) +
+                    "; a callback after the rollback failed as well: " + failures);
   }
 }
 
@@ -162,13 +169,18 @@ void Transaction::rollback() {
   after_commit_.clear();
   const std::string failures = run_all(std::move(after_rollback_));
   if (!failures.empty()) {
-    throw Error(ErrorCode::hook_failed, "the transaction is rolled back, but a callback after it failed", failures);
+    throw Error(ErrorCode::hook_failed, "the transaction is rolled back, but a callback after it failed",
+                failures);
   }
 }
 
-Tx* TxContext::current() noexcept { return current_tx; }
+Tx* TxContext::current() noexcept {
+  return current_tx;
+}
 
 TxScope::TxScope(Tx& tx) noexcept : previous_(std::exchange(current_tx, &tx)) {}
-TxScope::~TxScope() { current_tx = previous_; }
+TxScope::~TxScope() {
+  current_tx = previous_;
+}
 
 }  // namespace postrider

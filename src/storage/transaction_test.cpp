@@ -131,7 +131,8 @@ TEST_F(TransactionTest, RollbackRunsItsCallbacksOnce) {
 }
 
 TEST_F(TransactionTest, AFailedCommitCountsAsRollback) {
-  trace_.commit_error.emplace(ErrorCode::contention, Error::Facts{.sqlstate = "40001", .retryable = true}, "no commit");
+  trace_.commit_error.emplace(ErrorCode::contention, Error::Facts{.sqlstate = "40001", .retryable = true},
+                              "no commit");
   Transaction tx = begin();
   watch(tx);
   try {
@@ -146,7 +147,8 @@ TEST_F(TransactionTest, AFailedCommitCountsAsRollback) {
 }
 
 TEST_F(TransactionTest, AFailedCommitWithAFailedCallbackTellsBoth) {
-  trace_.commit_error.emplace(ErrorCode::contention, Error::Facts{.sqlstate = "40001", .retryable = true}, "no commit");
+  trace_.commit_error.emplace(ErrorCode::contention, Error::Facts{.sqlstate = "40001", .retryable = true},
+                              "no commit");
   Transaction tx = begin();
   tx.after_rollback([] { throw std::runtime_error("and this"); });
   try {

@@ -29,12 +29,12 @@ std::string unique_schema() {
 
 std::vector<std::string> backend_names() {
   return {
-      "sqlite",
+    "sqlite",
 #if defined(POSTRIDER_WITH_POSTGRES)
-      "postgres",
+        "postgres",
 #endif
 #if defined(POSTRIDER_WITH_MARIADB)
-      "mariadb",
+        "mariadb",
 #endif
   };
 }
@@ -57,7 +57,8 @@ TestDatabase::TestDatabase(std::string_view backend, const Options& options) : b
   options_.pool_size = options.pool_size;
   if (backend_ == "sqlite") {
     url_ = "sqlite:" + dir_.file("test.db");
-    options_.sqlite_full_sync = false;  // no test cuts the power, and syncing a thousand small files takes minutes
+    options_.sqlite_full_sync =
+        false;  // no test cuts the power, and syncing a thousand small files takes minutes
   } else {
     url_ = server_url(backend_);
     options_.schema = unique_schema();
@@ -90,7 +91,9 @@ void TestDatabase::remove() const {
   tx.commit();
 }
 
-std::unique_ptr<Storage> TestDatabase::open_another(const StorageOptions& options) const { return open(url_, options); }
+std::unique_ptr<Storage> TestDatabase::open_another(const StorageOptions& options) const {
+  return open(url_, options);
+}
 
 std::string TestDatabase::table(std::string_view name) const {
   return options_.schema.str() + (backend_ == "postgres" ? "." : "_") + std::string(name);

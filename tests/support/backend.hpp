@@ -23,8 +23,8 @@ namespace postrider::test {
 /// Whether tests of a missing server are to be skipped: POSTRIDER_SKIP_SERVERS=1.
 [[nodiscard]] bool skip_missing_servers();
 
-/// A fresh database for one test: a file of its own, or a schema (prefix) of its own on the shared test server. Removed at
-/// the end.
+/// A fresh database for one test: a file of its own, or a schema (prefix) of its own on the shared test
+/// server. Removed at the end.
 class TestDatabase {
  public:
   struct Options {
@@ -61,7 +61,8 @@ class TestDatabase {
   std::unique_ptr<Storage> storage_;
 };
 
-/// A test with the backend's name as its parameter. Without the server it fails (or is skipped, when that was asked for).
+/// A test with the backend's name as its parameter. Without the server it fails (or is skipped, when that was
+/// asked for).
 class BackendTest : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override;
@@ -69,7 +70,7 @@ class BackendTest : public ::testing::TestWithParam<std::string> {
 };
 
 /// Tests of `suite` get the names suite.Test/sqlite, …/postgres, …/mariadb.
-#define POSTRIDER_FOR_EACH_BACKEND(suite)                                                        \
+#define POSTRIDER_FOR_EACH_BACKEND(suite)                                                            \
   INSTANTIATE_TEST_SUITE_P(Backends, suite, ::testing::ValuesIn(::postrider::test::backend_names()), \
                            [](const auto& chosen) { return chosen.param; })
 

@@ -11,7 +11,8 @@ namespace postrider::test {
 
 TempDir::TempDir() {
   std::string name = (std::filesystem::temp_directory_path() / "postrider-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp " + name);
+  if (::mkdtemp(name.data()) == nullptr)
+    throw std::system_error(errno, std::generic_category(), "mkdtemp " + name);
   path_ = name;
 }
 

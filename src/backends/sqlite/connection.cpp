@@ -21,7 +21,9 @@ int to_millis(Duration duration) {
 }
 
 /// An empty view may have no address, and SQLite takes a null pointer for NULL.
-const char* address(std::string_view bytes) { return bytes.data() == nullptr ? "" : bytes.data(); }
+const char* address(std::string_view bytes) {
+  return bytes.data() == nullptr ? "" : bytes.data();
+}
 
 std::string shortened(std::string_view sql) {
   constexpr std::size_t most = 120;
@@ -33,7 +35,9 @@ std::string shortened(std::string_view sql) {
 // ---- Statement
 
 Statement::Statement(Statement&& other) noexcept
-    : connection_(other.connection_), statement_(std::exchange(other.statement_, nullptr)), cached_(other.cached_) {}
+    : connection_(other.connection_),
+      statement_(std::exchange(other.statement_, nullptr)),
+      cached_(other.cached_) {}
 
 Statement::~Statement() {
   if (statement_ == nullptr) return;
@@ -94,23 +98,33 @@ void Statement::reset() noexcept {
   sqlite3_clear_bindings(statement_);
 }
 
-bool Statement::is_null(int column) const noexcept { return sqlite3_column_type(statement_, column) == SQLITE_NULL; }
-std::int64_t Statement::integer(int column) const noexcept { return sqlite3_column_int64(statement_, column); }
+bool Statement::is_null(int column) const noexcept {
+  return sqlite3_column_type(statement_, column) == SQLITE_NULL;
+}
+std::int64_t Statement::integer(int column) const noexcept {
+  return sqlite3_column_int64(statement_, column);
+}
 
 std::string_view Statement::text(int column) const {
   const unsigned char* text = sqlite3_column_text(statement_, column);
   if (text == nullptr) return {};
-  return {reinterpret_cast<const char*>(text), static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
+  return {reinterpret_cast<const char*>(text),
+          static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
 }
 
 std::string_view Statement::blob(int column) const {
   const void* bytes = sqlite3_column_blob(statement_, column);
   if (bytes == nullptr) return {};
-  return {static_cast<const char*>(bytes), static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
+  return {static_cast<const char*>(bytes),
+          static_cast<std::size_t>(sqlite3_column_bytes(statement_, column))};
 }
 
-int Statement::columns() const noexcept { return sqlite3_column_count(statement_); }
-int Statement::parameters() const noexcept { return sqlite3_bind_parameter_count(statement_); }
+int Statement::columns() const noexcept {
+  return sqlite3_column_count(statement_);
+}
+int Statement::parameters() const noexcept {
+  return sqlite3_bind_parameter_count(statement_);
+}
 
 Rows::Cell Statement::cell(int column) const {
   switch (sqlite3_column_type(statement_, column)) {
@@ -134,7 +148,9 @@ Connection::Connection(const ConnectionOptions& options) {
   }
 }
 
-Connection::~Connection() { close(); }
+Connection::~Connection() {
+  close();
+}
 
 void Connection::close() noexcept {
   for (const Cached& cached : cache_) sqlite3_finalize(cached.statement);
@@ -144,7 +160,8 @@ void Connection::close() noexcept {
 }
 
 void Connection::open(const ConnectionOptions& options) {
-  // Without SQLITE_OPEN_URI, but some builds take URIs by default: a path that looks like one is made to look like a path.
+  // Without SQLITE_OPEN_URI, but some builds take URIs by default: a path that looks like one is made to look
+  // like a path.
   const std::string path = options.path.starts_with("file:") ? "./" + options.path : options.path;
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
   if (!options.read_only) flags |= SQLITE_OPEN_CREATE;
@@ -168,8 +185,8 @@ void Connection::open(const ConnectionOptions& options) {
 }
 
 void Connection::enter_wal(const ConnectionOptions& options) {
-  // Changing the mode needs the file alone for a moment, and SQLite does not wait for that: several programs that open a
-  // new file at once would fail. Real time, because the other side is another program.
+  // Changing the mode needs the file alone for a moment, and SQLite does not wait for that: several programs
+  // that open a new file at once would fail. Real time, because the other side is another program.
   const auto deadline = std::chrono::steady_clock::now() + options.busy_timeout;
   for (;;) {
     {
@@ -191,8 +208,8 @@ void Connection::enter_wal(const ConnectionOptions& options) {
 
 Statement Connection::prepare(std::string_view sql) {
   if (owned_) {
-    const auto found =
-        std::find_if(cache_.begin(), cache_.end(), [&](const Cached& c) { return !c.in_use && c.sql == sql; });
+    const auto found = std::find_if(cache_.begin(), cache_.end(),
+                                    [&](const Cached& c) { return !c.in_use && c.sql == sql; });
     if (found != cache_.end()) {
       found->in_use = true;
       cache_.splice(cache_.begin(), cache_, found);
@@ -213,7 +230,8 @@ Statement Connection::prepare(std::string_view sql) {
   }
   if (!owned_) return prepared;
   if (cache_.size() >= cache_size) {
-    const auto oldest = std::find_if(cache_.rbegin(), cache_.rend(), [](const Cached& c) { return !c.in_use; });
+    const auto oldest =
+        std::find_if(cache_.rbegin(), cache_.rend(), [](const Cached& c) { return !c.in_use; });
     if (oldest == cache_.rend()) return prepared;
     sqlite3_finalize(oldest->statement);
     cache_.erase(std::next(oldest).base());
@@ -249,9 +267,13 @@ Rows Connection::execute(std::string_view sql, std::span<const Value> params) {
   return result;
 }
 
-void Connection::run(std::string_view sql) { prepare(sql).run(); }
+void Connection::run(std::string_view sql) {
+  prepare(sql).run();
+}
 
-void Connection::begin() { run("BEGIN IMMEDIATE"); }
+void Connection::begin() {
+  run("BEGIN IMMEDIATE");
+}
 
 void Connection::commit() {
   Statement statement = prepare("COMMIT");
@@ -264,10 +286,13 @@ void Connection::commit() {
 void Connection::rollback() noexcept {
   if (!in_transaction()) return;  // SQLite has rolled back by itself, as it does when the disk is full
   // A connection that cannot even roll back is closed, which rolls back.
-  if (sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr) != SQLITE_OK && in_transaction()) broken_ = true;
+  if (sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr) != SQLITE_OK && in_transaction())
+    broken_ = true;
 }
 
-bool Connection::in_transaction() const noexcept { return sqlite3_get_autocommit(db_) == 0; }
+bool Connection::in_transaction() const noexcept {
+  return sqlite3_get_autocommit(db_) == 0;
+}
 
 bool Connection::ping() noexcept {
   return sqlite3_exec(db_, "SELECT 1 FROM sqlite_master LIMIT 1", nullptr, nullptr, nullptr) == SQLITE_OK;

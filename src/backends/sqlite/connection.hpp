@@ -18,8 +18,8 @@ namespace postrider::sqlite {
 
 class Connection;
 
-/// A prepared statement in use. Its end resets it, so that no read snapshot is held open. Text and blobs are bound
-/// without a copy: they must live until the next `reset` or the end.
+/// A prepared statement in use. Its end resets it, so that no read snapshot is held open. Text and blobs are
+/// bound without a copy: they must live until the next `reset` or the end.
 class Statement {
  public:
   Statement(Statement&& other) noexcept;
@@ -38,7 +38,8 @@ class Statement {
 
   /// True while there is a row; throws what the database reports.
   bool step();
-  /// The extended result code instead of an exception for a constraint that the caller wants to explain itself.
+  /// The extended result code instead of an exception for a constraint that the caller wants to explain
+  /// itself.
   [[nodiscard]] int try_step();
   /// Runs to the end; returns how many rows were changed.
   std::int64_t run();
@@ -76,7 +77,8 @@ class Connection final : public PooledConnection {
  public:
   /// Opens in WAL mode; the writer creates the file. Throws Error that says what stands in the way.
   explicit Connection(const ConnectionOptions& options);
-  /// Lent: never closed, and no statement outlives the call that prepared it, so the user may close it at any time.
+  /// Lent: never closed, and no statement outlives the call that prepared it, so the user may close it at any
+  /// time.
   explicit Connection(sqlite3* lent) noexcept : db_(lent), owned_(false) {}
   ~Connection() override;
   Connection(const Connection&) = delete;

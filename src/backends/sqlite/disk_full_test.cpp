@@ -22,7 +22,8 @@ class SmallDisk : public ::testing::Test {
  protected:
   void SetUp() override {
     mounted_ = ::mount("tmpfs", dir_.path().c_str(), "tmpfs", 0, "size=2m") == 0;
-    if (!mounted_) GTEST_SKIP() << "SKIPPED, NOT TESTED: cannot mount a small tmpfs: " << std::strerror(errno);
+    if (!mounted_)
+      GTEST_SKIP() << "SKIPPED, NOT TESTED: cannot mount a small tmpfs: " << std::strerror(errno);
   }
   void TearDown() override {
     if (mounted_ && ::umount(dir_.path().c_str()) != 0) ADD_FAILURE() << std::strerror(errno);

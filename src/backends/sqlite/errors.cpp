@@ -36,8 +36,12 @@ Error classify(sqlite3* db, std::string_view what, bool committing) {
   switch (primary) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return {ErrorCode::contention, {.retryable = true}, what, why,
-              "another connection holds the write lock; keep its transactions short, or raise sqlite_busy_timeout"};
+      return {ErrorCode::contention,
+              {.retryable = true},
+              what,
+              why,
+              "another connection holds the write lock; keep its transactions short, or raise "
+              "sqlite_busy_timeout"};
     case SQLITE_CONSTRAINT:
       if (extended == SQLITE_CONSTRAINT_UNIQUE || extended == SQLITE_CONSTRAINT_PRIMARYKEY ||
           extended == SQLITE_CONSTRAINT_ROWID) {
@@ -48,13 +52,22 @@ Error classify(sqlite3* db, std::string_view what, bool committing) {
       if (names_our_table(why)) return {ErrorCode::schema, what, why, "call migrate() on the storage first"};
       return {ErrorCode::database, what, why};
     case SQLITE_IOERR:
-      return {ErrorCode::unavailable, {.retryable = true, .in_doubt = in_doubt, .connection_lost = true}, what, why,
+      return {ErrorCode::unavailable,
+              {.retryable = true, .in_doubt = in_doubt, .connection_lost = true},
+              what,
+              why,
               "check the disk and the kernel log"};
     case SQLITE_CANTOPEN:
-      return {ErrorCode::unavailable, {.retryable = true, .connection_lost = true}, what, why,
+      return {ErrorCode::unavailable,
+              {.retryable = true, .connection_lost = true},
+              what,
+              why,
               "check that the file and its directory still exist and may be written"};
     case SQLITE_READONLY:
-      return {ErrorCode::unavailable, {.connection_lost = true}, what, why,
+      return {ErrorCode::unavailable,
+              {.connection_lost = true},
+              what,
+              why,
               "check that the file, its directory and its file system may be written"};
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
@@ -66,25 +79,35 @@ Error classify(sqlite3* db, std::string_view what, bool committing) {
 
 }  // namespace
 
-Error to_error(sqlite3* db, std::string_view what) { return classify(db, what, false); }
+Error to_error(sqlite3* db, std::string_view what) {
+  return classify(db, what, false);
+}
 
-Error to_commit_error(sqlite3* db, std::string_view what) { return classify(db, what, true); }
+Error to_commit_error(sqlite3* db, std::string_view what) {
+  return classify(db, what, true);
+}
 
 Error to_open_error(const std::string& name, const std::string& path, std::string_view detail, int code) {
   const std::string what = "cannot open " + name;
   std::error_code ignored;  // a question that cannot be answered leaves SQLite's own word
   const std::filesystem::path file(path);
-  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+  const std::filesystem::path folder =
+      file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
   const std::string directory = "directory " + folder.string();
   const int primary = code & 0xff;
   if (primary == SQLITE_NOTADB || primary == SQLITE_CORRUPT) {
     return {ErrorCode::database, what, detail, "choose another path, or restore the file from a backup"};
   }
   if (primary == SQLITE_BUSY) {
-    return {ErrorCode::contention, {.retryable = true}, what, detail, "another process holds the file's lock: try again"};
+    return {ErrorCode::contention,
+            {.retryable = true},
+            what,
+            detail,
+            "another process holds the file's lock: try again"};
   }
   if (!std::filesystem::exists(folder, ignored)) {
-    return {ErrorCode::unavailable, what, directory + " does not exist", "create it first: mkdir -p " + folder.string()};
+    return {ErrorCode::unavailable, what, directory + " does not exist",
+            "create it first: mkdir -p " + folder.string()};
   }
   if (!std::filesystem::is_directory(folder, ignored)) {
     return {ErrorCode::unavailable, what, folder.string() + " is not a directory", "choose another path"};
@@ -93,10 +116,12 @@ Error to_open_error(const std::string& name, const std::string& path, std::strin
     return {ErrorCode::unavailable, what, path + " is a directory", "name a file inside it"};
   }
   if (::eaccess(folder.c_str(), W_OK | X_OK) != 0) {
-    return {ErrorCode::unavailable, what, directory + " is not writable", "choose another path or chmod u+w it"};
+    return {ErrorCode::unavailable, what, directory + " is not writable",
+            "choose another path or chmod u+w it"};
   }
   if (std::filesystem::exists(file, ignored) && ::eaccess(file.c_str(), R_OK | W_OK) != 0) {
-    return {ErrorCode::unavailable, what, "file " + path + " is not writable", "choose another path or chmod u+rw it"};
+    return {ErrorCode::unavailable, what, "file " + path + " is not writable",
+            "choose another path or chmod u+rw it"};
   }
   return {ErrorCode::unavailable, {.retryable = true}, what, detail};
 }

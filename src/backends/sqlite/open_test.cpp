@@ -77,7 +77,8 @@ TEST_F(SqliteOpen, AMissingDirectory) {
   const Error error = error_of("sqlite:" + dir_.file("no/such/x.db"));
   EXPECT_EQ(error.code(), ErrorCode::unavailable);
   EXPECT_STREQ(error.what(), ("postrider: cannot open sqlite:" + dir_.file("no/such/x.db") + ": directory " +
-                              dir_.file("no/such") + " does not exist. Hint: create it first: mkdir -p " + dir_.file("no/such"))
+                              dir_.file("no/such") + " does not exist. Hint: create it first: mkdir -p " +
+                              dir_.file("no/such"))
                                  .c_str());
 }
 
@@ -114,8 +115,8 @@ TEST_F(SqliteOpen, ADirectoryThatIsNotWritable) {
     what = error_of("sqlite:" + dir_.file("x.db")).what();
   }
   std::filesystem::permissions(dir_.path(), std::filesystem::perms(0755));
-  EXPECT_EQ(what, "postrider: cannot open sqlite:" + dir_.file("x.db") + ": directory " + dir_.path().string() +
-                      " is not writable. Hint: choose another path or chmod u+w it");
+  EXPECT_EQ(what, "postrider: cannot open sqlite:" + dir_.file("x.db") + ": directory " +
+                      dir_.path().string() + " is not writable. Hint: choose another path or chmod u+w it");
 }
 
 TEST_F(SqliteOpen, AFileThatIsNotWritable) {

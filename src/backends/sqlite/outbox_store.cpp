@@ -18,18 +18,25 @@
 namespace postrider::sqlite {
 namespace {
 
-Value text_or_null(std::string_view text) { return text.empty() ? Value(nullptr) : Value(text); }
+Value text_or_null(std::string_view text) {
+  return text.empty() ? Value(nullptr) : Value(text);
+}
 
-std::int64_t micros(TimePoint time) { return time.time_since_epoch().count(); }
+std::int64_t micros(TimePoint time) {
+  return time.time_since_epoch().count();
+}
 
 /// Several rows are one statement to the caller: either all are in the transaction or none.
 class Savepoint {
  public:
-  explicit Savepoint(Connection& connection) : connection_(connection) { connection_.run("SAVEPOINT postrider_insert"); }
+  explicit Savepoint(Connection& connection) : connection_(connection) {
+    connection_.run("SAVEPOINT postrider_insert");
+  }
   ~Savepoint() {
     // Outside a transaction SQLite has rolled everything back already.
     if (released_ || !connection_.in_transaction()) return;
-    sqlite3_exec(connection_.native(), "ROLLBACK TO postrider_insert; RELEASE postrider_insert", nullptr, nullptr, nullptr);
+    sqlite3_exec(connection_.native(), "ROLLBACK TO postrider_insert; RELEASE postrider_insert", nullptr,
+                 nullptr, nullptr);
   }
   Savepoint(const Savepoint&) = delete;
   Savepoint& operator=(const Savepoint&) = delete;
@@ -49,14 +56,16 @@ void insert_row(Statement& statement, Connection& connection, const NewOutboxRow
   const bool json = event.payload_kind() == PayloadKind::json;
   const bool leased = row.lease > Duration::zero();
   statement.with(event.id().view(), event.type(), text_or_null(event.aggregate_type()),
-                 text_or_null(event.aggregate_id()), text_or_null(event.tenant_id()), text_or_null(row.ordering_key),
-                 json ? Value(event.payload()) : Value(nullptr), json ? Value(nullptr) : Value(Blob{event.payload()}),
-                 text_or_null(event.headers_json()), event.deliver_at() ? micros(*event.deliver_at()) : now, now,
-                 micros(event.occurred_at()), leased ? Value(owner) : Value(nullptr),
+                 text_or_null(event.aggregate_id()), text_or_null(event.tenant_id()),
+                 text_or_null(row.ordering_key), json ? Value(event.payload()) : Value(nullptr),
+                 json ? Value(nullptr) : Value(Blob{event.payload()}), text_or_null(event.headers_json()),
+                 event.deliver_at() ? micros(*event.deliver_at()) : now, now, micros(event.occurred_at()),
+                 leased ? Value(owner) : Value(nullptr),
                  leased ? Value(now + row.lease.count()) : Value(nullptr));
   const int code = statement.try_step();
   if (code == SQLITE_CONSTRAINT_UNIQUE) {
-    throw Error(ErrorCode::conflict, "cannot publish event " + event.id().str(), "an event with this id exists already",
+    throw Error(ErrorCode::conflict, "cannot publish event " + event.id().str(),
+                "an event with this id exists already",
                 "give each event an id of its own; to publish at most once, treat this error as success");
   }
   if (code != SQLITE_DONE) throw connection.failure("cannot publish event " + event.id().str());
@@ -65,8 +74,8 @@ void insert_row(Statement& statement, Connection& connection, const NewOutboxRow
 
 }  // namespace
 
-SqliteOutboxStore::SqliteOutboxStore(const Identifier& schema, std::string storage_name, Clock& clock, Writer& writer,
-                                     ConnectionPool& readers)
+SqliteOutboxStore::SqliteOutboxStore(const Identifier& schema, std::string storage_name, Clock& clock,
+                                     Writer& writer, ConnectionPool& readers)
     : schema_(schema),
       storage_name_(std::move(storage_name)),
       sql_(schema),
@@ -75,7 +84,9 @@ SqliteOutboxStore::SqliteOutboxStore(const Identifier& schema, std::string stora
       readers_(readers),
       file_(writer.acquire().connection().file()) {}
 
-std::int64_t SqliteOutboxStore::now() const { return micros(clock_.now()); }
+std::int64_t SqliteOutboxStore::now() const {
+  return micros(clock_.now());
+}
 
 void SqliteOutboxStore::insert(Tx& tx, std::string_view owner, std::span<const NewOutboxRow> rows) {
   auto* session = dynamic_cast<Session*>(&tx.session());
@@ -85,7 +96,8 @@ void SqliteOutboxStore::insert(Tx& tx, std::string_view owner, std::span<const N
                 "begin it on the storage that the outbox was made with");
   }
   if (session == nullptr || !session->active()) {
-    throw Error(ErrorCode::not_in_transaction, "cannot publish to " + storage_name_, "the transaction is not active",
+    throw Error(ErrorCode::not_in_transaction, "cannot publish to " + storage_name_,
+                "the transaction is not active",
                 tx.adopted() ? "BEGIN on your connection first" : "begin a new one");
   }
   Connection& connection = session->connection();
@@ -128,7 +140,8 @@ std::vector<EventId> SqliteOutboxStore::renew(std::span<const LeaseRef> held, Du
   {
     Statement statement = writer.connection().prepare(sql_.renew);
     for (const LeaseRef& ref : held) {
-      if (statement.with(until, ref.id.view(), static_cast<std::int64_t>(ref.token)).run() > 0) renewed.push_back(ref.id);
+      if (statement.with(until, ref.id.view(), static_cast<std::int64_t>(ref.token)).run() > 0)
+        renewed.push_back(ref.id);
       statement.reset();
     }
   }
@@ -186,7 +199,8 @@ std::size_t SqliteOutboxStore::complete(std::span<const Completion> results) {
   return static_cast<std::size_t>(changed);
 }
 
-std::vector<EventId> SqliteOutboxStore::predecessors(std::string_view key, const EventId& id, std::size_t limit) {
+std::vector<EventId> SqliteOutboxStore::predecessors(std::string_view key, const EventId& id,
+                                                     std::size_t limit) {
   const ConnectionPool::Lease lease = readers_.acquire();
   Statement statement = static_cast<Connection&>(*lease).prepare(sql_.predecessors);
   statement.with(key, id.view(), static_cast<std::int64_t>(limit));

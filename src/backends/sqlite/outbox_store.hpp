@@ -13,7 +13,8 @@ namespace postrider::sqlite {
 
 /// The outbox on SQLite. The database's clock is this process's: there is no server to ask.
 ///
-/// Statements are stepped row by row inside one transaction: without a network between, that is the fast shape.
+/// Statements are stepped row by row inside one transaction: without a network between, that is the fast
+/// shape.
 class SqliteOutboxStore final : public OutboxStore {
  public:
   SqliteOutboxStore(const Identifier& schema, std::string storage_name, Clock& clock, Writer& writer,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of each statement: through the index that was made for it, without sorting, never through the whole table.
+// The plan of each statement: through the index that was made for it, without sorting, never through the
+// whole table.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -6,7 +6,9 @@
 
 namespace postrider::sqlite {
 
-OwnSession::OwnSession(Writer::Lease lease) : lease_(std::move(lease)) { lease_.connection().begin(); }
+OwnSession::OwnSession(Writer::Lease lease) : lease_(std::move(lease)) {
+  lease_.connection().begin();
+}
 
 void OwnSession::commit() {
   if (!active()) {
@@ -24,7 +26,8 @@ void OwnSession::commit() {
 }
 
 AdoptedTx adopt(sqlite3* connection) {
-  if (connection == nullptr) throw Error(ErrorCode::invalid_argument, "sqlite::adopt was given no connection");
+  if (connection == nullptr)
+    throw Error(ErrorCode::invalid_argument, "sqlite::adopt was given no connection");
   return AdoptedTx(std::make_unique<AdoptedSession>(connection));
 }
 

@@ -14,7 +14,9 @@ class Session : public detail::TxSession {
  public:
   [[nodiscard]] virtual Connection& connection() noexcept = 0;
   [[nodiscard]] BackendKind kind() const noexcept final { return BackendKind::sqlite; }
-  Rows execute(std::string_view sql, std::span<const Value> params) final { return connection().execute(sql, params); }
+  Rows execute(std::string_view sql, std::span<const Value> params) final {
+    return connection().execute(sql, params);
+  }
 };
 
 /// A transaction of `Storage::begin`: holds the writer until it ends.

@@ -25,7 +25,8 @@ std::string path_of(std::string_view url) {
                   "write sqlite:relative/path or sqlite:///absolute/path");
     }
   }
-  if (path.empty()) throw Error(ErrorCode::invalid_argument, what, "it names no file", "write sqlite:shop.db");
+  if (path.empty())
+    throw Error(ErrorCode::invalid_argument, what, "it names no file", "write sqlite:shop.db");
   if (path.starts_with(':')) {
     throw Error(ErrorCode::unsupported, what,
                 "every connection would see a database of its own in memory, and events would not be durable",
@@ -37,7 +38,9 @@ std::string path_of(std::string_view url) {
   return std::string(path);
 }
 
-Connection& as_connection(const ConnectionPool::Lease& lease) { return static_cast<Connection&>(*lease); }
+Connection& as_connection(const ConnectionPool::Lease& lease) {
+  return static_cast<Connection&>(*lease);
+}
 
 }  // namespace
 
@@ -47,8 +50,9 @@ SqliteStorage::SqliteStorage(std::string_view url, const StorageOptions& options
       path_(path_of(url)),
       clock_(options.clock != nullptr ? *options.clock : Clock::system()),
       writer_(connection_options(false), options.acquire_timeout, clock_),
-      readers_({.size = options.pool_size, .acquire_timeout = options.acquire_timeout, .name = name_},
-               [this] { return std::make_unique<Connection>(connection_options(true)); }, clock_),
+      readers_(
+          {.size = options.pool_size, .acquire_timeout = options.acquire_timeout, .name = name_},
+          [this] { return std::make_unique<Connection>(connection_options(true)); }, clock_),
       outbox_(options.schema, name_, clock_, writer_, readers_),
       admin_(dialect()) {}
 
@@ -79,7 +83,9 @@ SqlDialect SqliteStorage::dialect() {
           .hex = "lower(hex({}))"};
 }
 
-Transaction SqliteStorage::begin() { return Transaction(std::make_unique<OwnSession>(writer_.acquire())); }
+Transaction SqliteStorage::begin() {
+  return Transaction(std::make_unique<OwnSession>(writer_.acquire()));
+}
 
 MigrationReport SqliteStorage::migrate(const MigrateOptions& options) {
   if (options.dry_run) {

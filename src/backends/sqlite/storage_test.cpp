@@ -81,7 +81,8 @@ TEST_F(SqliteStorageTest, AdoptPublishesInTheUsersTransaction) {
   own.run("ROLLBACK");
   own.run("BEGIN");
   insert(*storage, tx, "kept");
-  EXPECT_EQ(tx.execute("select count(*) from postrider_outbox_event where event_id = ?", "kept").integer(0, 0), 1);
+  EXPECT_EQ(
+      tx.execute("select count(*) from postrider_outbox_event where event_id = ?", "kept").integer(0, 0), 1);
   own.run("COMMIT");
   EXPECT_FALSE(tx.active());
   EXPECT_TRUE(storage->outbox_admin_store().find(EventId("kept")).has_value());
@@ -133,8 +134,9 @@ TEST_F(SqliteStorageTest, AnotherProcessHoldingTheLockIsContention) {
   EXPECT_EQ(error.code(), ErrorCode::contention) << error.what();
   EXPECT_TRUE(error.retryable());
   EXPECT_THAT(error.what(), HasSubstr("sqlite_busy_timeout"));
-  EXPECT_EQ(error_of([&] { (void)storage->outbox_store().claim({.owner = "n", .lease = 1s, .limit = 1}); }).code(),
-            ErrorCode::contention);
+  EXPECT_EQ(
+      error_of([&] { (void)storage->outbox_store().claim({.owner = "n", .lease = 1s, .limit = 1}); }).code(),
+      ErrorCode::contention);
   other.run("COMMIT");
   Transaction tx = storage->begin();
   tx.commit();
@@ -215,7 +217,8 @@ TEST_F(SqliteStorageTest, StatementsAreChecked) {
   const auto storage = make();
   Transaction tx = storage->begin();
   EXPECT_THAT(error_of([&] { tx.execute("select ?, ?", 1); }).what(), HasSubstr("2 placeholders, 1 values"));
-  EXPECT_THAT(error_of([&] { tx.execute("select 1; select 2"); }).what(), HasSubstr("more than one statement"));
+  EXPECT_THAT(error_of([&] { tx.execute("select 1; select 2"); }).what(),
+              HasSubstr("more than one statement"));
   EXPECT_EQ(error_of([&] { tx.execute(""); }).code(), ErrorCode::invalid_argument);
   EXPECT_EQ(error_of([&] { tx.execute("select * from nowhere"); }).code(), ErrorCode::database)
       << "not our table: no hint to migrate";

@@ -52,13 +52,14 @@ void Writer::release() noexcept {
 
 Error Writer::too_long() const {
   const bool own = holder_ == std::this_thread::get_id();
-  return {ErrorCode::timeout,
-          {.retryable = true},
-          "cannot write to " + options_.name,
-          own ? "this thread has another transaction open, and SQLite takes one at a time"
-              : "other transactions of this process were in the way for too long, and SQLite takes one at a time",
-          own ? "commit or roll back the first one before you begin the next, or do both in one"
-              : "keep transactions short, or raise StorageOptions::acquire_timeout"};
+  return {
+      ErrorCode::timeout,
+      {.retryable = true},
+      "cannot write to " + options_.name,
+      own ? "this thread has another transaction open, and SQLite takes one at a time"
+          : "other transactions of this process were in the way for too long, and SQLite takes one at a time",
+      own ? "commit or roll back the first one before you begin the next, or do both in one"
+          : "keep transactions short, or raise StorageOptions::acquire_timeout"};
 }
 
 std::size_t Writer::waiting() const {

@@ -13,8 +13,9 @@
 
 namespace postrider::sqlite {
 
-/// The one connection that writes. SQLite has one writer per file: threads of this process queue for it here, first come, first
-/// served, instead of beating on the file's lock; only other processes are met there. Thread-safe.
+/// The one connection that writes. SQLite has one writer per file: threads of this process queue for it here,
+/// first come, first served, instead of beating on the file's lock; only other processes are met there.
+/// Thread-safe.
 class Writer {
  public:
   /// The right to use the connection; goes to the next in line on destruction.
@@ -36,8 +37,8 @@ class Writer {
   /// Opens the file at once, so that a wrong path is reported early.
   Writer(ConnectionOptions options, Duration acquire_timeout, Clock& clock);
 
-  /// Waits for its turn, at most for `acquire_timeout`, then throws Error(timeout). Opens the connection anew if the last
-  /// user broke it.
+  /// Waits for its turn, at most for `acquire_timeout`, then throws Error(timeout). Opens the connection anew
+  /// if the last user broke it.
   [[nodiscard]] Lease acquire() POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] std::size_t waiting() const POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] bool in_use() const POSTRIDER_EXCLUDES(mutex_);

@@ -20,7 +20,8 @@ class OutboxAdminVerbs : public OutboxConformance {
                                 const OutboxRecord* after = nullptr) {
     std::vector<std::string> ids;
     for (const OutboxRecord& one : admin().list_dead(filter, limit, after)) ids.push_back(one.id.str());
-    EXPECT_EQ(ids.size() < limit && after == nullptr ? admin().count_dead(filter) : static_cast<std::int64_t>(ids.size()),
+    EXPECT_EQ(ids.size() < limit && after == nullptr ? admin().count_dead(filter)
+                                                     : static_cast<std::int64_t>(ids.size()),
               static_cast<std::int64_t>(ids.size()));
     return ids;
   }
@@ -67,7 +68,13 @@ TEST_P(OutboxAdminVerbs, FindShowsTheRowAsItIs) {
   const TimePoint start = clock_.now();
   Transaction tx = storage().begin();
   insert(tx,
-         Event::builder("T").id(EventId("x")).aggregate("A", "1").tenant("t").header("h", "v").json("[ 1 ]").build(),
+         Event::builder("T")
+             .id(EventId("x"))
+             .aggregate("A", "1")
+             .tenant("t")
+             .header("h", "v")
+             .json("[ 1 ]")
+             .build(),
          {.key = "k", .owner = "n1", .lease = 30s});
   tx.commit();
   const OutboxRecord row = record("x");
@@ -97,7 +104,8 @@ TEST_P(OutboxAdminVerbs, ListsOldestDeathFirstInPages) {
   ASSERT_EQ(first.size(), 3U);
   EXPECT_EQ(first[0].last_error, "hopeless");
   EXPECT_EQ(first[0].attempts, Attempt{3});
-  EXPECT_THAT(list({}, 3, &first.back()), ElementsAre("e", "c")) << "the page may end between two of the same time";
+  EXPECT_THAT(list({}, 3, &first.back()), ElementsAre("e", "c"))
+      << "the page may end between two of the same time";
   const auto second = admin().list_dead({}, 3, &first.back());
   EXPECT_THAT(list({}, 3, &second.back()), IsEmpty());
 }
@@ -184,7 +192,8 @@ TEST_P(OutboxAdminVerbs, EditGivesADeadLetterANewPayload) {
   EXPECT_EQ(record("a").payload, R"({"fixed": true})");
   EXPECT_EQ(record("a").headers_json, R"({"by":"Ada"})");
   EXPECT_EQ(record("a").status, EventStatus::dead);
-  EXPECT_TRUE(admin().edit_dead(EventId("a"), PayloadKind::bytes, std::string_view("\0\xff", 2), std::nullopt));
+  EXPECT_TRUE(
+      admin().edit_dead(EventId("a"), PayloadKind::bytes, std::string_view("\0\xff", 2), std::nullopt));
   EXPECT_EQ(record("a").payload, std::string("\0\xff", 2));
   EXPECT_EQ(record("a").payload_kind, PayloadKind::bytes);
   EXPECT_EQ(record("a").headers_json, R"({"by":"Ada"})") << "as they were";
@@ -192,7 +201,8 @@ TEST_P(OutboxAdminVerbs, EditGivesADeadLetterANewPayload) {
       << "also when the payload stays the same";
   EXPECT_EQ(record("a").headers_json, "");
   EXPECT_TRUE(admin().edit_dead(EventId("a"), PayloadKind::json, "1", ""));
-  EXPECT_TRUE(admin().edit_dead(EventId("a"), PayloadKind::json, "1", "")) << "nothing changes, yet it is there";
+  EXPECT_TRUE(admin().edit_dead(EventId("a"), PayloadKind::json, "1", ""))
+      << "nothing changes, yet it is there";
   admin().revive_dead({}, 10);
   const auto claimed = claim_events("n1");
   ASSERT_EQ(claimed.size(), 1U);
@@ -232,7 +242,8 @@ TEST_P(OutboxAdminVerbs, HazardO12_PurgeDeletesOldFinishedRowsInBatches) {
 TEST_P(OutboxAdminVerbs, PendingRowsCannotBePurged) {
   for (const EventStatus status : {EventStatus::fresh, EventStatus::retry}) {
     EXPECT_EQ(error_of([&] { admin().purge_batch(status, 0s, 10); }).code(), ErrorCode::invalid_argument);
-    EXPECT_EQ(error_of([&] { (void)admin().count_purgeable(status, 0s); }).code(), ErrorCode::invalid_argument);
+    EXPECT_EQ(error_of([&] { (void)admin().count_purgeable(status, 0s); }).code(),
+              ErrorCode::invalid_argument);
   }
 }
 

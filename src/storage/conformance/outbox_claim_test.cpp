@@ -46,14 +46,16 @@ TEST_P(OutboxClaim, ARowBornLeasedIsKeptFromOthersUntilTheLeaseEnds) {
   EXPECT_EQ(record("mine").owner, "n1");
   EXPECT_EQ(claim("n2"), none());
   EXPECT_EQ(claim("n1"), none()) << "not even its owner needs to claim it";
-  EXPECT_EQ(complete({EventId("mine"), birth_token}, Completion::Kind::done), 1U) << "it is held with the birth token";
+  EXPECT_EQ(complete({EventId("mine"), birth_token}, Completion::Kind::done), 1U)
+      << "it is held with the birth token";
 
   publish("crashed", {.owner = "n1", .lease = 30s});
   clock_.advance(30s - 1us);
   EXPECT_EQ(claim("n2"), none());
   clock_.advance(1us);
   EXPECT_THAT(claim("n2"), ElementsAre("crashed"));
-  EXPECT_EQ(complete({EventId("crashed"), birth_token}, Completion::Kind::done), 0U) << "the old holder is fenced";
+  EXPECT_EQ(complete({EventId("crashed"), birth_token}, Completion::Kind::done), 0U)
+      << "the old holder is fenced";
 }
 
 TEST_P(OutboxClaim, TheTokenGrowsWithEveryClaim) {
@@ -113,7 +115,10 @@ TEST_P(OutboxClaim, HazardO1_TwoClaimersNeverGetTheSameRow) {
     for (int i = 0; i < rows; ++i) events.push_back(Event::json("E", "1"));
     for (std::size_t i = 0; i < events.size(); ++i) {
       // Every other one ordered, over a few keys.
-      batch.push_back({.event = &events[i], .ordering_key = i % 2 == 0 ? std::string_view() : i % 3 == 0 ? "x" : "y"});
+      batch.push_back({.event = &events[i],
+                       .ordering_key = i % 2 == 0   ? std::string_view()
+                                       : i % 3 == 0 ? "x"
+                                                    : "y"});
     }
     Transaction tx = storage().begin();
     store().insert(tx, "n", batch);

@@ -131,7 +131,8 @@ TEST_P(OutboxComplete, AStaleHolderChangesNothing) {
   clock_.advance(30s);
   claim("n2");
   const OutboxRecord before = record("a");
-  for (const Kind kind : all_kinds) EXPECT_EQ(complete(stale, kind, 0s, 7, "stale"), 0U) << static_cast<int>(kind);
+  for (const Kind kind : all_kinds)
+    EXPECT_EQ(complete(stale, kind, 0s, 7, "stale"), 0U) << static_cast<int>(kind);
   EXPECT_EQ(record("a").status, before.status);
   EXPECT_EQ(record("a").owner, "n2");
   EXPECT_EQ(record("a").last_error, "");
@@ -155,7 +156,7 @@ TEST_P(OutboxComplete, ABatchOfEveryKindIsOneTransaction) {
       {.lease = held("c"), .kind = Kind::later, .delay = 2s},
       {.lease = held("d"), .kind = Kind::dead, .failed = Attempt{4}, .error = "d's"},
       {.lease = held("e"), .kind = Kind::release},
-      {.lease = {EventId("f"), birth_token}, .kind = Kind::done},      // stale
+      {.lease = {EventId("f"), birth_token}, .kind = Kind::done},     // stale
       {.lease = {EventId("nobody"), Token{2}}, .kind = Kind::done}};  // unknown
   EXPECT_EQ(store().complete(results), 5U);
   EXPECT_EQ(store().complete({}), 0U);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the outbox conformance tests share: a fresh table, a clock that stands still, short ways to say things.
+// What the outbox conformance tests share: a fresh table, a clock that stands still, short ways to say
+// things.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -60,7 +61,8 @@ class OutboxConformance : public test::BackendTest {
     for (const std::string& id : ids) publish(id, row);
   }
 
-  std::vector<ClaimedEvent> claim_events(std::string_view owner, std::size_t limit = 100, Duration lease = 30s,
+  std::vector<ClaimedEvent> claim_events(std::string_view owner, std::size_t limit = 100,
+                                         Duration lease = 30s,
                                          const std::vector<std::string>& continue_keys = {}) {
     std::vector<ClaimedEvent> claimed =
         store().claim({.owner = owner, .lease = lease, .limit = limit, .continue_keys = continue_keys});
@@ -71,7 +73,8 @@ class OutboxConformance : public test::BackendTest {
   std::vector<std::string> claim(std::string_view owner, std::size_t limit = 100, Duration lease = 30s,
                                  const std::vector<std::string>& continue_keys = {}) {
     std::vector<std::string> ids;
-    for (const ClaimedEvent& one : claim_events(owner, limit, lease, continue_keys)) ids.push_back(one.lease.id.str());
+    for (const ClaimedEvent& one : claim_events(owner, limit, lease, continue_keys))
+      ids.push_back(one.lease.id.str());
     return ids;
   }
   /// The lease of the last claim of this row.
@@ -98,6 +101,19 @@ class OutboxConformance : public test::BackendTest {
   }
   [[nodiscard]] bool exists(const std::string& id) { return admin().find(EventId(id)).has_value(); }
 
+  /// A time column as microseconds since 1970, for SQL of the tests' own.
+  [[nodiscard]] std::string micros_sql(const std::string& column) {
+    switch (storage().kind()) {
+      case BackendKind::postgres:
+        return "(extract(epoch from " + column + ") * 1000000)::bigint";
+      case BackendKind::mariadb:
+        return "timestampdiff(microsecond, '1970-01-01', " + column + ")";
+      case BackendKind::sqlite:
+        break;
+    }
+    return column;
+  }
+
   ManualClock clock_;
 
  private:
@@ -105,7 +121,9 @@ class OutboxConformance : public test::BackendTest {
   std::map<std::string, LeaseRef> held_;
 };
 
-inline std::vector<std::string> none() { return {}; }
+inline std::vector<std::string> none() {
+  return {};
+}
 
 /// The Error that `action` throws, or a failure.
 template <class Action>

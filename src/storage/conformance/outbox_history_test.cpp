@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random histories: every verb with random arguments, also stale ones, and the clock moving between. After each step the
-// table must be what the model says. A failure prints the smallest history found and its seed (RC_PARAMS repeats it).
+// Random histories: every verb with random arguments, also stale ones, and the clock moving between. After
+// each step the table must be what the model says. A failure prints the smallest history found and its seed
+// (RC_PARAMS repeats it).
 #include <rapidcheck.h>
 
 #include <array>
@@ -20,7 +21,8 @@ struct Step {
 };
 
 std::ostream& operator<<(std::ostream& out, const Step& step) {
-  constexpr std::array names{"publish", "claim", "complete", "renew", "advance", "revive", "purge", "rollback"};
+  constexpr std::array names{"publish", "claim",  "complete", "renew",
+                             "advance", "revive", "purge",    "rollback"};
   return out << names.at(static_cast<std::size_t>(step.verb)) << "(" << step.a << ", " << step.b << ")";
 }
 
@@ -29,7 +31,8 @@ rc::Gen<Step> any_step() {
   return rc::gen::build<Step>(
       rc::gen::set(&Step::verb, rc::gen::weightedElement<int>(
                                     {{6, 0}, {6, 1}, {6, 2}, {1, 3}, {4, 4}, {1, 5}, {1, 6}, {1, 7}})),
-      rc::gen::set(&Step::a, rc::gen::inRange(0U, 1000U)), rc::gen::set(&Step::b, rc::gen::inRange(0U, 1000U)));
+      rc::gen::set(&Step::a, rc::gen::inRange(0U, 1000U)),
+      rc::gen::set(&Step::b, rc::gen::inRange(0U, 1000U)));
 }
 
 class OutboxHistory : public OutboxConformance {
@@ -80,7 +83,9 @@ class OutboxHistory : public OutboxConformance {
   }
 
  private:
-  static std::string key_of(unsigned number) { return number % 3 == 0 ? "" : "k" + std::to_string(number % 3); }
+  static std::string key_of(unsigned number) {
+    return number % 3 == 0 ? "" : "k" + std::to_string(number % 3);
+  }
   static std::string node_of(unsigned number) { return "n" + std::to_string(number % 3); }
 
   void publish_some(const Step& step, bool commit) {
@@ -166,25 +171,12 @@ class OutboxHistory : public OutboxConformance {
     RC_ASSERT(std::set<EventId>(renewed.begin(), renewed.end()) == expected);
   }
 
-  [[nodiscard]] std::string micros_sql(const std::string& column) const {
-    switch (storage_kind_) {
-      case BackendKind::postgres:
-        return "(extract(epoch from " + column + ") * 1000000)::bigint";
-      case BackendKind::mariadb:
-        return "timestampdiff(microsecond, '1970-01-01', " + column + ")";
-      case BackendKind::sqlite:
-        break;
-    }
-    return column;
-  }
-
   std::vector<ModelRow> read_table() {
-    storage_kind_ = storage().kind();
     Transaction tx = storage().begin();
     const Rows rows = tx.execute("select event_id, coalesce(ordering_key, ''), status, attempts, " +
                                  micros_sql("available_at") + ", " + micros_sql("done_at") +
-                                 ", coalesce(last_error, ''), coalesce(owner, ''), " + micros_sql("lease_until") +
-                                 ", token from " + table() + " order by seq");
+                                 ", coalesce(last_error, ''), coalesce(owner, ''), " +
+                                 micros_sql("lease_until") + ", token from " + table() + " order by seq");
     const auto time = [&](std::size_t row, std::size_t column) {
       return TimePoint(Duration(rows.integer(row, column)));
     };
@@ -210,7 +202,6 @@ class OutboxHistory : public OutboxConformance {
   OutboxModel model_;
   std::vector<LeaseRef> known_;
   std::uint64_t last_id_ = 0;
-  BackendKind storage_kind_ = BackendKind::sqlite;
 };
 POSTRIDER_FOR_EACH_BACKEND(OutboxHistory);
 

@@ -59,9 +59,12 @@ TEST_P(OutboxInsert, WhatIsNotSetStaysUnset) {
   EXPECT_EQ(event.ordering_key(), "");
   EXPECT_TRUE(event.headers().empty());
   Transaction tx = storage().begin();
-  const Rows rows = tx.execute("select aggregate_type, aggregate_id, tenant_id, ordering_key, headers, payload_bytes, last_error from " +
-                               table());
-  for (std::size_t column = 0; column < 7; ++column) EXPECT_TRUE(rows.is_null(0, column)) << "column " << column;
+  const Rows rows = tx.execute(
+      "select aggregate_type, aggregate_id, tenant_id, ordering_key, headers, payload_bytes, last_error "
+      "from " +
+      table());
+  for (std::size_t column = 0; column < 7; ++column)
+    EXPECT_TRUE(rows.is_null(0, column)) << "column " << column;
 }
 
 TEST_P(OutboxInsert, BytesKeepNulsAndEveryOtherByte) {
@@ -93,7 +96,8 @@ TEST_P(OutboxInsert, APayloadOfTheFullMebibyteFits) {
   tx.commit();
   for (const ClaimedEvent& one : claim_events("n1")) {
     ASSERT_TRUE(one.event.has_value()) << one.decode_error;
-    EXPECT_TRUE(one.event->payload() == (one.lease.id == EventId("json") ? json : bytes)) << one.lease.id.view();
+    EXPECT_TRUE(one.event->payload() == (one.lease.id == EventId("json") ? json : bytes))
+        << one.lease.id.view();
   }
 }
 
@@ -103,14 +107,16 @@ TEST_P(OutboxInsert, EveryBoundIsTakenToTheLastCharacter) {
     for (std::size_t i = 0; i < chars; ++i) text += "🎈";
     return text;
   };
-  const Event event = Event::builder(wide(EventLimits::type_chars))
-                          .id(EventId(std::string(EventId::max_size, 'i')))
-                          .aggregate(wide(EventLimits::aggregate_type_chars), wide(EventLimits::aggregate_id_chars))
-                          .tenant(wide(EventLimits::tenant_chars))
-                          .json("1")
-                          .build();
+  const Event event =
+      Event::builder(wide(EventLimits::type_chars))
+          .id(EventId(std::string(EventId::max_size, 'i')))
+          .aggregate(wide(EventLimits::aggregate_type_chars), wide(EventLimits::aggregate_id_chars))
+          .tenant(wide(EventLimits::tenant_chars))
+          .json("1")
+          .build();
   Transaction tx = storage().begin();
-  insert(tx, event, {.key = wide(EventLimits::ordering_key_chars), .owner = std::string(64, 'o'), .lease = 1s});
+  insert(tx, event,
+         {.key = wide(EventLimits::ordering_key_chars), .owner = std::string(64, 'o'), .lease = 1s});
   tx.commit();
   const OutboxRecord row = record(event.id().str());
   EXPECT_EQ(row.type, event.type());
@@ -125,7 +131,8 @@ TEST_P(OutboxInsert, ABatchIsInTheOrderGiven) {
   std::vector<NewOutboxRow> rows;
   // Ids against the order, so that nobody sorts by them unnoticed.
   for (int i = 999; i >= 0; --i) {
-    events.push_back(Event::builder("E").id(EventId("e" + std::to_string(1000 + i))).json(std::to_string(i)).build());
+    events.push_back(
+        Event::builder("E").id(EventId("e" + std::to_string(1000 + i))).json(std::to_string(i)).build());
   }
   for (const Event& event : events) rows.push_back({.event = &event, .ordering_key = "k", .lease = {}});
   Transaction tx = storage().begin();
@@ -146,7 +153,8 @@ TEST_P(OutboxInsert, AnEmptyBatchDoesNothing) {
 TEST_P(OutboxInsert, AnIdThatExistsIsAConflictThatNamesIt) {
   publish("twice");
   Transaction tx = storage().begin();
-  const Error error = error_of([&] { insert(tx, Event::builder("E").id(EventId("twice")).json("1").build()); });
+  const Error error =
+      error_of([&] { insert(tx, Event::builder("E").id(EventId("twice")).json("1").build()); });
   EXPECT_EQ(error.code(), ErrorCode::conflict) << error.what();
   EXPECT_THAT(error.what(), HasSubstr("twice"));
   EXPECT_FALSE(error.retryable());
@@ -216,7 +224,8 @@ class ForeignSession final : public detail::TxSession {
 };
 
 TEST_P(OutboxInsert, ATransactionOfAnotherDatabaseIsRefused) {
-  const BackendKind other = storage().kind() == BackendKind::sqlite ? BackendKind::postgres : BackendKind::sqlite;
+  const BackendKind other =
+      storage().kind() == BackendKind::sqlite ? BackendKind::postgres : BackendKind::sqlite;
   Transaction tx{std::make_unique<ForeignSession>(other)};
   const Error error = error_of([&] { insert(tx, Event::builder("E").json("1").build()); });
   EXPECT_EQ(error.code(), ErrorCode::wrong_storage) << error.what();
@@ -226,16 +235,20 @@ TEST_P(OutboxInsert, ATransactionOfAnotherDatabaseIsRefused) {
 TEST_P(OutboxInsert, TheTableRefusesAnIdThatNoEventCanHave) {
   for (const char* id : {"", "with space", "é", "tab\t"}) {
     Transaction tx = storage().begin();
-    EXPECT_THROW(tx.execute("insert into " + table() + " (event_id, event_type, payload) values (?, 'T', '1')", id), Error)
+    EXPECT_THROW(
+        tx.execute("insert into " + table() + " (event_id, event_type, payload) values (?, 'T', '1')", id),
+        Error)
         << "'" << id << "'";
   }
 }
 
 TEST_P(OutboxInsert, ARowOfAnyProgramIsDeliveredWithTheDatabasesDefaults) {
   Transaction tx = storage().begin();
-  tx.execute("insert into " + table() + " (event_id, event_type, payload) values (?, ?, ?)", "foreign", "Made", "[1]");
+  tx.execute("insert into " + table() + " (event_id, event_type, payload) values (?, ?, ?)", "foreign",
+             "Made", "[1]");
   tx.commit();
-  clock_.set_wall(std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now()) + 1h);  // its default is the real time
+  clock_.set_wall(std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now()) +
+                  1h);  // its default is the real time
   const auto claimed = claim_events("n1");
   ASSERT_EQ(claimed.size(), 1U);
   ASSERT_TRUE(claimed[0].event.has_value()) << claimed[0].decode_error;

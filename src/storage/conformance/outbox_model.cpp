@@ -10,20 +10,24 @@ namespace {
 
 using namespace std::chrono_literals;
 
-std::int64_t micros(TimePoint time) { return time.time_since_epoch().count(); }
+std::int64_t micros(TimePoint time) {
+  return time.time_since_epoch().count();
+}
 
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const ModelRow& row) {
-  out << row.id << " key=" << row.key << " status=" << static_cast<int>(row.status) << " attempts=" << row.attempts
-      << " available=" << micros(row.available) << " token=" << row.token << " owner=" << row.owner;
+  out << row.id << " key=" << row.key << " status=" << static_cast<int>(row.status)
+      << " attempts=" << row.attempts << " available=" << micros(row.available) << " token=" << row.token
+      << " owner=" << row.owner;
   if (row.lease_until) out << " lease_until=" << micros(*row.lease_until);
   if (row.done) out << " done=" << micros(*row.done);
   return out << " error=" << row.error;
 }
 
 ModelRow* OutboxModel::find(std::string_view id) {
-  const auto found = std::find_if(rows.begin(), rows.end(), [&](const ModelRow& row) { return row.id == id; });
+  const auto found =
+      std::find_if(rows.begin(), rows.end(), [&](const ModelRow& row) { return row.id == id; });
   return found == rows.end() ? nullptr : &*found;
 }
 
@@ -43,8 +47,8 @@ std::vector<ModelRow*> OutboxModel::pending_of(std::string_view key) {
 
 std::string OutboxModel::check_key(const std::string& key, const ClaimRequest& request, TimePoint now,
                                    std::span<const std::string> got, bool exhausted) {
-  const bool continued =
-      std::find(request.continue_keys.begin(), request.continue_keys.end(), key) != request.continue_keys.end();
+  const bool continued = std::find(request.continue_keys.begin(), request.continue_keys.end(), key) !=
+                         request.continue_keys.end();
   const std::vector<ModelRow*> pending = pending_of(key);
   std::vector<std::string> run;
   for (const ModelRow* row : pending) {
@@ -55,10 +59,11 @@ std::string OutboxModel::check_key(const std::string& key, const ClaimRequest& r
     return "key " + key + ": what was claimed is not the run from its head";
   }
   // A key is come upon through its due rows, or because it is to be continued.
-  const bool visible =
-      continued || std::any_of(pending.begin(), pending.end(), [&](const ModelRow* row) { return row->due() <= now; });
+  const bool visible = continued || std::any_of(pending.begin(), pending.end(),
+                                                [&](const ModelRow* row) { return row->due() <= now; });
   if (exhausted && visible && got.size() != run.size()) {
-    return "key " + key + ": " + std::to_string(run.size()) + " could be claimed, " + std::to_string(got.size()) + " were";
+    return "key " + key + ": " + std::to_string(run.size()) + " could be claimed, " +
+           std::to_string(got.size()) + " were";
   }
   return {};
 }
@@ -74,7 +79,8 @@ std::string OutboxModel::check_claim(const ClaimRequest& request, TimePoint now,
     const std::string id = one.lease.id.str();
     const ModelRow* row = find(id);
     if (row == nullptr || !row->pending()) return id + " is not pending";
-    if (static_cast<std::int64_t>(one.lease.token) != row->token + 1) return id + ": the token did not grow by one";
+    if (static_cast<std::int64_t>(one.lease.token) != row->token + 1)
+      return id + ": the token did not grow by one";
     if (one.ordering_key != row->key) return id + ": wrong key";
     if (static_cast<std::int64_t>(one.failed) != row->attempts) return id + ": wrong number of attempts";
     if (!one.event.has_value()) return id + ": " + one.decode_error;
@@ -93,7 +99,8 @@ std::string OutboxModel::check_claim(const ClaimRequest& request, TimePoint now,
       if (free_taken.contains(row.id) || row.due() > now) continue;
       if (exhausted) return row.id + " is due and was left";
       if (!free_taken.empty() && row.due() < last_free) return row.id + " was due for longer and was left";
-    } else if (std::string complaint = check_key(row.key, request, now, by_key[row.key], exhausted); !complaint.empty()) {
+    } else if (std::string complaint = check_key(row.key, request, now, by_key[row.key], exhausted);
+               !complaint.empty()) {
       return complaint;
     }
   }
@@ -165,8 +172,9 @@ std::vector<ModelRow*> OutboxModel::finished(EventStatus status) {
   for (ModelRow& row : rows) {
     if (row.status == status) found.push_back(&row);
   }
-  std::sort(found.begin(), found.end(),
-            [](const ModelRow* a, const ModelRow* b) { return std::tie(*a->done, a->id) < std::tie(*b->done, b->id); });
+  std::sort(found.begin(), found.end(), [](const ModelRow* a, const ModelRow* b) {
+    return std::tie(*a->done, a->id) < std::tie(*b->done, b->id);
+  });
   return found;
 }
 

@@ -36,8 +36,8 @@ struct ModelRow {
 
 std::ostream& operator<<(std::ostream& out, const ModelRow& row);
 
-/// Rows in order of seq. The verbs say what must happen; where the port leaves a choice (ties, deferrals) the model looks
-/// at what was done and says whether it was allowed.
+/// Rows in order of seq. The verbs say what must happen; where the port leaves a choice (ties, deferrals) the
+/// model looks at what was done and says whether it was allowed.
 class OutboxModel {
  public:
   std::vector<ModelRow> rows;
