@@ -4,14 +4,18 @@
 
 #include <string>
 
-#include "backends/postgres/postgres_test_support.hpp"
 #include "postrider/postgres.hpp"
+#include "support/postgres.hpp"
 #if defined(POSTRIDER_TEST_PQXX)
 #include "postrider/pqxx.hpp"
 #endif
 
 namespace postrider::postgres {
 namespace {
+
+using test::error_of;
+using test::NativeConnection;
+using test::PostgresTest;
 
 using namespace std::chrono_literals;
 

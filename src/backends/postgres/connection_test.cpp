@@ -7,13 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "backends/postgres/postgres_test_support.hpp"
 #include "core/failpoint.hpp"
 #include "postrider/postgres.hpp"
 #include "support/cutting_proxy.hpp"
+#include "support/postgres.hpp"
 
 namespace postrider::postgres {
 namespace {
+
+using test::error_of;
+using test::PostgresTest;
 
 using namespace std::chrono_literals;
 

@@ -5,10 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "backends/postgres/postgres_test_support.hpp"
+#include "support/postgres.hpp"
 
 namespace postrider::postgres {
 namespace {
+
+using test::error_of;
+using test::PostgresTest;
 
 class MigrationTest : public PostgresTest {
  protected:

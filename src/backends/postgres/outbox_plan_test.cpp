@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "backends/postgres/outbox_store.hpp"
-#include "backends/postgres/postgres_test_support.hpp"
+#include "support/postgres.hpp"
 
 namespace postrider::postgres {
 namespace {
+
+using test::NativeConnection;
+using test::PostgresTest;
 
 struct Hot {
   const char* name;

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "backends/postgres/connection.hpp"
-#include "backends/postgres/postgres_test_support.hpp"
+#include "support/postgres.hpp"
 
 namespace postrider::postgres {
 namespace {
+
+using test::PostgresTest;
 
 using namespace std::chrono_literals;
 

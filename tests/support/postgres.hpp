@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of this backend share.
+// What the tests of the PostgreSQL backend share.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include "storage/outbox_store.hpp"
 #include "support/backend.hpp"
 
-namespace postrider::postgres {
+namespace postrider::test {
 
 struct FinishConnection {
   void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
@@ -25,14 +25,14 @@ using NativeConnection = std::unique_ptr<PGconn, FinishConnection>;
 class PostgresTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const std::string reason = test::why_unavailable("postgres");
+    const std::string reason = why_unavailable("postgres");
     if (!reason.empty()) {
-      if (test::skip_missing_servers()) GTEST_SKIP() << "SKIPPED, NOT TESTED: " << reason;
+      if (skip_missing_servers()) GTEST_SKIP() << "SKIPPED, NOT TESTED: " << reason;
       GTEST_FAIL() << reason;
     }
     database_.emplace("postgres", options());
   }
-  [[nodiscard]] virtual test::TestDatabase::Options options() const { return {}; }
+  [[nodiscard]] virtual TestDatabase::Options options() const { return {}; }
 
   [[nodiscard]] Storage& storage() { return database_->storage(); }
   [[nodiscard]] OutboxStore& store() { return storage().outbox_store(); }
@@ -63,7 +63,7 @@ class PostgresTest : public ::testing::Test {
     PQclear(result);
   }
 
-  std::optional<test::TestDatabase> database_;
+  std::optional<TestDatabase> database_;
 };
 
 /// The Error that `action` throws; a failed test when it throws none.
@@ -78,4 +78,4 @@ Error error_of(const Action& action) {
   return Error(ErrorCode::invalid_argument, "nothing was thrown");
 }
 
-}  // namespace postrider::postgres
+}  // namespace postrider::test
