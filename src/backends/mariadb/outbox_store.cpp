@@ -3,8 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <map>
-#include <unordered_map>
+#include <set>
 #include <utility>
 
 #include "backends/mariadb/in_list.hpp"
@@ -81,10 +82,66 @@ Error conflict_error(const Error& error) {
                "give each event an id of its own; to publish at most once, treat this error as success");
 }
 
-/// The rows of one batch that need nothing but their id and token: one statement for all that share a token, as nearly all do.
-using ByToken = std::map<std::int64_t, std::vector<std::string_view>>;
-
 }  // namespace
+
+/// Results about different rows, so that their order does not matter, as parameters of statements.
+struct MariadbOutboxStore::Wave {
+  /// What needs nothing but id and token: one statement for all that share a token, as nearly all do.
+  using ByToken = std::map<std::int64_t, std::vector<std::string_view>>;
+
+  Value now = nullptr;
+  ByToken done{};
+  ByToken released{};
+  std::vector<Value> retry{};
+  std::vector<Value> later{};
+  std::vector<Value> dead{};
+  std::deque<std::string> errors{};  // borrowed by the values; a deque does not move them
+
+  void add(const Completion& result) {
+    const std::string_view id = result.lease.id.view();
+    const auto token = static_cast<std::int64_t>(result.lease.token);
+    const auto failed = static_cast<std::int64_t>(result.failed);
+    const std::int64_t delay = bounded(result.delay);
+    switch (result.kind) {
+      case Completion::Kind::done:
+        done[token].push_back(id);
+        break;
+      case Completion::Kind::release:
+        released[token].push_back(id);
+        break;
+      case Completion::Kind::retry:
+        errors.push_back(stored_error(result.error));
+        retry.insert(retry.end(), {Value(failed), Value(errors.back()), now, Value(delay), Value(id), Value(token)});
+        break;
+      case Completion::Kind::later:
+        later.insert(later.end(), {now, Value(delay), Value(id), Value(token)});
+        break;
+      case Completion::Kind::dead:
+        errors.push_back(stored_error(result.error));
+        dead.insert(dead.end(), {Value(failed), Value(errors.back()), now, Value(id), Value(token)});
+        break;
+    }
+  }
+};
+
+std::vector<MariadbOutboxStore::Wave> MariadbOutboxStore::waves_of(std::span<const Completion> results, const Value& now) {
+  std::vector<const Completion*> sorted;
+  sorted.reserve(results.size());
+  for (const Completion& result : results) sorted.push_back(&result);
+  // By id, so that everybody locks in the same order. Several results about one row keep theirs.
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Completion* a, const Completion* b) { return a->lease.id < b->lease.id; });
+  std::vector<Wave> waves(1);
+  std::size_t wave = 0;
+  for (std::size_t i = 0; i < sorted.size(); ++i) {
+    const bool again = i > 0 && sorted[i - 1]->lease.id == sorted[i]->lease.id;
+    wave = again ? wave + 1 : 0;
+    if (wave == waves.size()) waves.emplace_back();
+    waves[wave].now = now;
+    waves[wave].add(*sorted[i]);
+  }
+  return waves;
+}
 
 MariadbOutboxStore::MariadbOutboxStore(const Work& work, const Identifier& schema, Clock* clock, std::string name)
     : work_(work), schema_(schema), clock_(clock), name_(std::move(name)), sql_(schema) {}
@@ -119,14 +176,15 @@ void MariadbOutboxStore::insert(Tx& tx, std::string_view owner, std::span<const 
 }
 
 std::vector<EventId> MariadbOutboxStore::renew(std::span<const LeaseRef> held, Duration lease) {
-  std::unordered_map<std::string_view, std::int64_t> tokens;
+  std::set<std::pair<std::string_view, std::int64_t>> refs;
   std::vector<std::string_view> ids;
   ids.reserve(held.size());
   for (const LeaseRef& ref : held) {
     ids.push_back(ref.id.view());
-    tokens[ref.id.view()] = static_cast<std::int64_t>(ref.token);
+    refs.emplace(ref.id.view(), static_cast<std::int64_t>(ref.token));
   }
   std::sort(ids.begin(), ids.end());  // everybody locks in the same order
+  ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
 
   std::vector<EventId> renewed;
   if (held.empty()) return renewed;
@@ -135,8 +193,7 @@ std::vector<EventId> MariadbOutboxStore::renew(std::span<const LeaseRef> held, D
         renewed.clear();
         std::vector<std::int64_t> seqs;
         run_list(link, sql_.lock_held, {}, ids, {}, [&](const RowView& row) {
-          const auto found = tokens.find(row.text(1));
-          if (found == tokens.end() || found->second != row.integer(2)) return;
+          if (!refs.contains({row.text(1), row.integer(2)})) return;
           renewed.emplace_back(row.text(1));
           seqs.push_back(row.integer(0));
         });
@@ -149,62 +206,31 @@ std::vector<EventId> MariadbOutboxStore::renew(std::span<const LeaseRef> held, D
 
 std::size_t MariadbOutboxStore::complete(std::span<const Completion> results) {
   if (results.empty()) return 0;
-  ByToken done;
-  ByToken released;
-  std::vector<std::string> errors;  // owned here: Value only borrows
-  errors.reserve(results.size());
-  std::vector<Value> retry;
-  std::vector<Value> later;
-  std::vector<Value> dead;
-  const Value now = now_or_null();
-  std::vector<const Completion*> sorted;
-  for (const Completion& result : results) sorted.push_back(&result);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Completion* a, const Completion* b) { return a->lease.id < b->lease.id; });
-  for (const Completion* result : sorted) {
-    const std::string_view id = result->lease.id.view();
-    const auto token = static_cast<std::int64_t>(result->lease.token);
-    const auto failed = static_cast<std::int64_t>(result->failed);
-    const std::int64_t delay = bounded(result->delay);
-    switch (result->kind) {
-      case Completion::Kind::done:
-        done[token].push_back(id);
-        break;
-      case Completion::Kind::release:
-        released[token].push_back(id);
-        break;
-      case Completion::Kind::retry:
-        errors.push_back(stored_error(result->error));
-        retry.insert(retry.end(), {Value(failed), Value(errors.back()), now, Value(delay), Value(id), Value(token)});
-        break;
-      case Completion::Kind::later:
-        later.insert(later.end(), {now, Value(delay), Value(id), Value(token)});
-        break;
-      case Completion::Kind::dead:
-        errors.push_back(stored_error(result->error));
-        dead.insert(dead.end(), {Value(failed), Value(errors.back()), now, Value(id), Value(token)});
-        break;
-    }
-  }
-
+  const std::vector<Wave> waves = waves_of(results, now_or_null());
   std::uint64_t changed = 0;
   work_.transaction(
       [&](Link& link) {
         changed = 0;
-        for (const auto& [token, ids] : done) {
-          const std::array<Value, 2> before{now, Value(token)};
-          changed += run_list(link, sql_.finish, before, ids, {}, {});
-        }
-        for (const auto& [token, ids] : released) {
-          const Value before(token);
-          changed += run_list(link, sql_.release, {&before, 1}, ids, {}, {});
-        }
-        changed += link.run_many(sql_.retry, 6, retry);
-        changed += link.run_many(sql_.later, 4, later);
-        changed += link.run_many(sql_.bury, 5, dead);
+        for (const Wave& wave : waves) changed += write(link, wave);
       },
       {"mariadb.complete.before_commit", "mariadb.complete.after_commit"});
   return static_cast<std::size_t>(changed);
+}
+
+std::uint64_t MariadbOutboxStore::write(Link& link, const Wave& wave) const {
+  std::uint64_t changed = 0;
+  for (const auto& [token, ids] : wave.done) {
+    const std::array<Value, 2> before{wave.now, Value(token)};
+    changed += run_list(link, sql_.finish, before, ids, {}, {});
+  }
+  for (const auto& [token, ids] : wave.released) {
+    const Value before(token);
+    changed += run_list(link, sql_.release, {&before, 1}, ids, {}, {});
+  }
+  changed += link.run_many(sql_.retry, 6, wave.retry);
+  changed += link.run_many(sql_.later, 4, wave.later);
+  changed += link.run_many(sql_.bury, 5, wave.dead);
+  return changed;
 }
 
 std::vector<EventId> MariadbOutboxStore::predecessors(std::string_view key, const EventId& id, std::size_t limit) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,6 +30,9 @@ class MariadbOutboxStore final : public OutboxStore {
   void check_schema() override;
 
  private:
+  struct Wave;
+  [[nodiscard]] static std::vector<Wave> waves_of(std::span<const Completion> results, const Value& now);
+  std::uint64_t write(Link& link, const Wave& wave) const;
   /// NULL unless the storage has a clock of its own.
   [[nodiscard]] Value now_or_null() const;
 

@@ -14,17 +14,17 @@
 namespace postrider::mariadb {
 namespace {
 
+bool begins_with(std::string_view sql, std::string_view word) {
+  sql.remove_prefix(std::min(sql.find_first_not_of(" \t\r\n("), sql.size()));
+  return sql.size() >= word.size() && std::equal(word.begin(), word.end(), sql.begin(), [](char a, char b) {
+           return a == static_cast<char>(std::toupper(static_cast<unsigned char>(b)));
+         });
+}
+
 /// Statements of these kinds leave nothing behind in the session. Others (SET, USE, LOCK, CREATE TEMPORARY …) may.
 bool leaves_session_alone(std::string_view sql) {
   constexpr std::array<std::string_view, 6> harmless{"SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH"};
-  const std::size_t begin = sql.find_first_not_of(" \t\r\n(");
-  if (begin == std::string_view::npos) return true;
-  sql.remove_prefix(begin);
-  return std::any_of(harmless.begin(), harmless.end(), [&](std::string_view word) {
-    return sql.size() > word.size() && std::equal(word.begin(), word.end(), sql.begin(), [](char a, char b) {
-             return a == static_cast<char>(std::toupper(static_cast<unsigned char>(b)));
-           });
-  });
+  return std::any_of(harmless.begin(), harmless.end(), [&](std::string_view word) { return begins_with(sql, word); });
 }
 
 /// Not in a transaction any more, though nobody asked us to end it.
@@ -36,8 +36,8 @@ Error ended_error(const Link& link) {
                  "begin a new transaction and do its work again");
   }
   return Error(ErrorCode::not_in_transaction, "the transaction on " + name + " has ended",
-               "one of its statements ended it: DDL commits by itself",
-               "don't mix DDL, COMMIT or ROLLBACK statements into a transaction");
+               "one of its statements ended it (DDL commits by itself)",
+               "keep DDL, COMMIT and ROLLBACK statements out of transactions");
 }
 
 }  // namespace
@@ -54,6 +54,7 @@ Rows OwnSession::execute(std::string_view sql, std::span<const Value> params) {
   if (ended_) throw Error(ErrorCode::not_in_transaction, "cannot run a statement", "the transaction has ended");
   if (!active()) throw ended_error(*link_);
   if (!leaves_session_alone(sql)) state_changed_ = true;
+  if (begins_with(sql, "ROLLBACK")) rollback_statement_ = true;
   return link_->run_any(sql, params);
 }
 
@@ -68,7 +69,9 @@ void OwnSession::commit() {
   }
   if (!link_->in_transaction()) {
     const Error error = ended_error(*link_);
-    rollback();
+    const bool committed = !link_->rolled_back() && !rollback_statement_;
+    rollback();  // of nothing, or of what the server may have begun after a deadlock
+    if (committed) return;  // by DDL; nothing was let through after it
     throw error;
   }
   failpoint("mariadb.commit.before");

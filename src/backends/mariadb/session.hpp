@@ -36,6 +36,7 @@ class OwnSession final : public Session {
   ConnectionPool::Lease lease_;
   Link* link_;
   bool ended_ = false;
+  bool rollback_statement_ = false;  // the user ran one
   bool state_changed_ = false;  // by a statement such as SET: the next user must not inherit it
 };
 

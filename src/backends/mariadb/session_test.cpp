@@ -47,6 +47,12 @@ TEST_F(MariadbSessionTest, DdlEndsTheTransactionAndItIsSaid) {
   EXPECT_EQ(error_of([&] { tx.execute("INSERT INTO " + prefix_ + "_mine VALUES (1)"); }).code(),
             ErrorCode::not_in_transaction);
   EXPECT_EQ(error_of([&] { insert(tx, {event("a")}); }).code(), ErrorCode::not_in_transaction);
+  EXPECT_NO_THROW(tx.commit());  // what came before the end is committed
+
+  Transaction undone = storage().begin();
+  insert(undone, {event("a")});
+  undone.execute("ROLLBACK");
+  EXPECT_EQ(error_of([&] { undone.commit(); }).code(), ErrorCode::not_in_transaction);
 }
 
 TEST_F(MariadbSessionTest, WhatAStatementSetsDoesNotReachTheNextUser) {
