@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bare_writer.hpp"
+#include "drain_metrics.hpp"
+#include "outbox.hpp"
+#include "sandbox.hpp"
+
+namespace postrider::bench {
+
+namespace {
+
+constexpr std::size_t small_backlog = 10'000;
+constexpr std::size_t large_backlog = 200'000;
+constexpr int rounds = 7;
+
+/// What somebody sets who expects backlogs: larger bites, and room for several of them.
+OutboxOptions drain_options(DrainMetrics& metrics) {
+  return {.cold_queue_capacity = 4'000, .poller_batch_size = 1'000, .metrics = &metrics};
+}
+
+/// Starts an outbox on what is pending; returns the rate at which the first `rows` became DONE.
+double drain(Storage& storage, std::size_t rows) {
+  DrainMetrics metrics;
+  Outbox outbox(storage, drain_options(metrics));
+  outbox.on(EventType(bench_type), [](const Event&) {});
+  const Stopwatch watch;
+  outbox.start();
+  metrics.await_flushed(rows);
+  const double rate = static_cast<double>(rows) / watch.seconds();
+  outbox.stop();
+  return rate;
+}
+
+}  // namespace
+
+void outbox_backlog(Report& report, BackendKind kind, const std::string& line) {
+  Sandbox small(kind, "bench_backlog_small");
+  Sandbox large(kind, "bench_backlog_large");
+  // The same number of events on both sides, from an outbox that has just been started: only what else is
+  // pending differs.
+  const Medians rates = interleave(
+      line, rounds,
+      [&] {
+        large.seed(large_backlog - static_cast<std::size_t>(large.count("status = 0")));
+        return drain(large.storage(), small_backlog);
+      },
+      [&] {
+        small.seed(small_backlog);
+        return drain(small.storage(), small_backlog);
+      });
+  // Then all that is left, once: nothing may be forgotten, and memory must not depend on it.
+  const auto left = static_cast<std::size_t>(large.count("status = 0"));
+  reset_peak_resident();
+  const double whole = drain(large.storage(), left);
+  if (large.count("status <> 1") != 0) throw std::runtime_error("the backlog was not drained completely");
+  report.print({line,
+                rates.ours,
+                "events/s",
+                "rate-at-10k",
+                rates.bare,
+                Target::at_least(0.90),
+                {{"rounds", double{rounds}},
+                 {"spread", rates.spread},
+                 {"whole_drain", whole},
+                 {"whole_drain_events", static_cast<double>(left)},
+                 {"peak_resident_mb", peak_resident_mb()}}});
+}
+
+}  // namespace postrider::bench
