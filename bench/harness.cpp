@@ -69,11 +69,6 @@ std::string to_json(const Line& line) {
   return out + "}";
 }
 
-bool Report::wanted(std::string_view bench) const {
-  return prefixes_.empty() || std::any_of(prefixes_.begin(), prefixes_.end(),
-                                          [&](const auto& prefix) { return bench.starts_with(prefix); });
-}
-
 void Report::print(const Line& line) const {
   if (!wanted(line.bench)) return;
   std::cout << to_json(line) << std::endl;  // flushed: a run takes minutes, and somebody may be watching

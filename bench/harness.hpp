@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -55,12 +56,12 @@ struct Line {
 /// Prints the lines that were asked for.
 class Report {
  public:
-  explicit Report(std::vector<std::string> prefixes) : prefixes_(std::move(prefixes)) {}
-  [[nodiscard]] bool wanted(std::string_view bench) const;
+  explicit Report(std::set<std::string, std::less<>> wanted) : wanted_(std::move(wanted)) {}
+  [[nodiscard]] bool wanted(std::string_view line) const { return wanted_.contains(line); }
   void print(const Line& line) const;
 
  private:
-  std::vector<std::string> prefixes_;  // none: everything
+  std::set<std::string, std::less<>> wanted_;
 };
 
 /// One benchmark: the lines it prints, and how.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
+#include <set>
 
 #include "outbox.hpp"
 
@@ -53,6 +54,23 @@ bool wanted(const Bench& bench, const Report& report) {
                      [&](const auto& line) { return report.wanted(line); });
 }
 
+/// The lines whose names begin with one of the prefixes; all, when there are none. A prefix that is a line's
+/// whole name means that line alone: `…c1` does not mean `…c16`.
+std::set<std::string, std::less<>> choose(const std::vector<Bench>& benches,
+                                          const std::vector<std::string>& prefixes) {
+  std::set<std::string, std::less<>> all;
+  for (const Bench& bench : benches) all.insert(bench.lines.begin(), bench.lines.end());
+  if (prefixes.empty()) return all;
+  std::set<std::string, std::less<>> chosen;
+  for (const std::string& prefix : prefixes) {
+    const bool whole = all.contains(prefix);
+    for (const std::string& line : all) {
+      if (whole ? line == prefix : line.starts_with(prefix)) chosen.insert(line);
+    }
+  }
+  return chosen;
+}
+
 /// Returns whether the benchmark could be run.
 bool run(const Bench& bench, Report& report) {
   const std::string& name = bench.lines.front();
@@ -86,12 +104,16 @@ int bench_main(const std::vector<std::string>& arguments) {
     }
   }
 
-  Report report(prefixes);
-  bool any = false;
+  const std::vector<Bench> benches = all_benches();
+  const auto chosen = choose(benches, prefixes);
+  if (chosen.empty()) {
+    std::cerr << "postrider-bench: nothing has such a name. Hint: postrider-bench --list\n";
+    return 2;
+  }
+  Report report(chosen);
   bool all_ran = true;
-  for (const Bench& bench : all_benches()) {
+  for (const Bench& bench : benches) {
     if (!wanted(bench, report)) continue;
-    any = true;
     if (list) {
       for (const std::string& line : bench.lines) {
         if (report.wanted(line)) std::cout << line << "\n";
@@ -99,10 +121,6 @@ int bench_main(const std::vector<std::string>& arguments) {
     } else if (!run(bench, report)) {
       all_ran = false;
     }
-  }
-  if (!any) {
-    std::cerr << "postrider-bench: nothing has such a name. Hint: postrider-bench --list\n";
-    return 2;
   }
   if (!all_ran) std::cerr << "postrider-bench: not everything could be measured, see *** above\n";
   return all_ran ? 0 : 1;

@@ -52,7 +52,7 @@ std::string output_of_child(const std::vector<std::string>& arguments) {
 int outbox_memory_child(const std::string& url, const std::string& schema, std::size_t rows) {
   const auto storage = open(url, {.schema = schema});
   DrainMetrics metrics;
-  Outbox outbox(*storage, {.cold_queue_capacity = 4'000, .poller_batch_size = 1'000, .metrics = &metrics});
+  Outbox outbox(*storage, {.poller_batch_size = 500, .metrics = &metrics});
   outbox.on(EventType(bench_type), [](const Event&) {});
   const Stopwatch watch;
   outbox.start();
