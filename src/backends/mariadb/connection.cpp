@@ -11,7 +11,7 @@
 namespace postrider::mariadb {
 namespace {
 
-constexpr std::size_t statements_kept = 96;
+constexpr std::size_t statements_kept = 128;
 
 void init_client_library() {
   static std::once_flag once;

@@ -7,12 +7,13 @@
 #include <utility>
 
 #include "backends/mariadb/error_map.hpp"
-#include "core/failpoint.hpp"
 #include "core/utf8.hpp"
 
 namespace postrider::mariadb {
 namespace {
 
+constexpr unsigned lock_timeout = 1205;             // ER_LOCK_WAIT_TIMEOUT
+constexpr unsigned deadlock = 1213;                 // ER_LOCK_DEADLOCK
 constexpr unsigned unsupported_in_prepared = 1295;  // ER_UNSUPPORTED_PS
 constexpr std::size_t first_buffer = 512;           // per column; longer values are fetched again in full
 
@@ -118,30 +119,42 @@ Link::Link(MYSQL* mysql, std::string name, std::size_t statements_kept)
 
 bool Link::in_transaction() const noexcept {
   unsigned status = 0;
-  return alive_ && mariadb_get_infov(mysql_, MARIADB_CONNECTION_SERVER_STATUS, &status) == 0 &&
+  return alive_ && !rolled_back_ && mariadb_get_infov(mysql_, MARIADB_CONNECTION_SERVER_STATUS, &status) == 0 &&
          ((status & SERVER_STATUS_IN_TRANS) != 0 || (status & SERVER_STATUS_AUTOCOMMIT) == 0);
 }
 
-void Link::note(const Error& error) noexcept {
-  // An error does not say whether the transaction lives (a deadlock ends it, a lock timeout or a failed DDL statement
-  // may): the answer to a ping does.
-  if (error.connection_lost() || mysql_ping(mysql_) != 0) alive_ = false;
+bool Link::timeout_rolls_back() noexcept {
+  if (mysql_query(mysql_, "SELECT @@innodb_rollback_on_timeout") != 0) return true;
+  const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> result(mysql_store_result(mysql_), &mysql_free_result);
+  const MYSQL_ROW row = result == nullptr ? nullptr : mysql_fetch_row(result.get());
+  return row == nullptr || row[0] == nullptr || std::string_view(row[0]) != "0";
+}
+
+void Link::note(const Error& error, unsigned number) noexcept {
+  // An error packet does not say whether the transaction lives. A failed DDL statement may have ended it, which the
+  // answer to a ping tells. A deadlock ends it too, but then the server goes on saying that there is one.
+  if (error.connection_lost() || mysql_ping(mysql_) != 0) {
+    alive_ = false;
+  } else if (number == deadlock || (number == lock_timeout && timeout_rolls_back())) {
+    rolled_back_ = true;
+  }
 }
 
 void Link::fail(MYSQL_STMT& statement, std::string_view sql) {
-  const Error error = to_error({.number = mysql_stmt_errno(&statement),
-                                .sqlstate = mysql_stmt_sqlstate(&statement),
-                                .message = mysql_stmt_error(&statement)},
-                               "cannot run '" + brief(sql) + "' on " + name_);
+  const unsigned number = mysql_stmt_errno(&statement);
+  const Error error =
+      to_error({.number = number, .sqlstate = mysql_stmt_sqlstate(&statement), .message = mysql_stmt_error(&statement)},
+               "cannot run '" + brief(sql) + "' on " + name_);
   mysql_stmt_free_result(&statement);
-  note(error);
+  note(error, number);
   throw error;
 }
 
 void Link::fail(std::string_view doing) {
-  const Error error = to_error(
-      {.number = mysql_errno(mysql_), .sqlstate = mysql_sqlstate(mysql_), .message = mysql_error(mysql_)}, doing);
-  note(error);
+  const unsigned number = mysql_errno(mysql_);
+  const Error error =
+      to_error({.number = number, .sqlstate = mysql_sqlstate(mysql_), .message = mysql_error(mysql_)}, doing);
+  note(error, number);
   throw error;
 }
 
@@ -150,12 +163,22 @@ void Link::command(const char* sql) {
   if (MYSQL_RES* const result = mysql_store_result(mysql_)) mysql_free_result(result);
 }
 
+void Link::begin() {
+  command("START TRANSACTION");
+  rolled_back_ = false;
+}
+
+void Link::rollback() {
+  command("ROLLBACK");
+  rolled_back_ = false;
+}
+
 void Link::commit() {
   if (mysql_query(mysql_, "COMMIT") == 0) return;
+  const unsigned number = mysql_errno(mysql_);
   const Error error = to_commit_error(
-      {.number = mysql_errno(mysql_), .sqlstate = mysql_sqlstate(mysql_), .message = mysql_error(mysql_)},
-      "cannot commit on " + name_);
-  note(error);
+      {.number = number, .sqlstate = mysql_sqlstate(mysql_), .message = mysql_error(mysql_)}, "cannot commit on " + name_);
+  note(error, number);
   throw error;
 }
 

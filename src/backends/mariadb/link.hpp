@@ -52,13 +52,21 @@ class Link {
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   /// False once the connection is known to be broken.
   [[nodiscard]] bool alive() const noexcept { return alive_; }
-  /// What the server said with its last answer.
+  /// By the server's last answer; not after it has rolled the transaction back by itself.
   [[nodiscard]] bool in_transaction() const noexcept;
+  /// The server rolled the transaction back after a deadlock (or, if so configured, after a lock timeout). It would let further
+  /// statements begin another one unnoticed, and commit that half.
+  [[nodiscard]] bool rolled_back() const noexcept { return rolled_back_; }
   /// Can take many rows of parameters in one round trip (MariaDB 10.2+).
   [[nodiscard]] bool takes_bulk() const noexcept { return bulk_; }
 
+  /// From now on one row per round trip, as with MySQL; lets tests go that way.
+  void forgo_bulk() noexcept { bulk_ = false; }
+
   /// One statement without parameters by the text protocol; results are thrown away.
   void command(const char* sql);
+  void begin();
+  void rollback();
   /// COMMIT; a connection that breaks leaves it in doubt.
   void commit();
 
@@ -93,13 +101,15 @@ class Link {
   /// Throws the error of a failed call. Also learns whether the transaction survived it.
   [[noreturn]] void fail(MYSQL_STMT& statement, std::string_view sql);
   [[noreturn]] void fail(std::string_view doing);
-  void note(const Error& error) noexcept;
+  void note(const Error& error, unsigned number) noexcept;
+  [[nodiscard]] bool timeout_rolls_back() noexcept;
 
   MYSQL* mysql_;
   std::string name_;
   std::size_t statements_kept_;
   bool bulk_ = false;
   bool alive_ = true;
+  bool rolled_back_ = false;
   std::list<Kept> kept_;  // most recently used first
   std::unordered_map<std::string_view, std::list<Kept>::iterator> by_sql_;  // keys live in kept_
 };

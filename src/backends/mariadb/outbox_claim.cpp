@@ -4,7 +4,6 @@
 // first, then exactly these rows are locked, and the run ends before the first that did not come or has changed.
 #include <algorithm>
 #include <array>
-#include <map>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -19,6 +18,9 @@ namespace postrider::mariadb {
 namespace {
 
 constexpr std::size_t keys_at_once = 16;  // per statement that reads runs; a size of ListSql
+constexpr std::size_t page_size = 256;
+constexpr int most_pages = 16;
+constexpr Micros nothing_known = -1;  // about when a key's head falls due: its rows are left alone
 
 TimePoint time_of(Micros micros) { return TimePoint{Duration{micros}}; }
 
@@ -54,11 +56,16 @@ Locked read_locked(const RowView& row) {
 struct Key {
   std::string name;
   bool continues = false;
-  Micros due = 0;                       // of the row that has been due for longest
-  std::vector<std::int64_t> due_seqs{};  // those seen, which must wait if they are not taken
+  Micros due = 0;            // of the row that has been due for longest
   std::vector<Locked> run{};
-  bool examined = false;
-  Micros head_due = 0;  // of the head that could not be taken
+  bool examined = false;     // it had pending rows when it was looked at
+  Micros head_due = 0;       // when its head, if it could not be taken, falls due
+};
+
+/// A due row of some key.
+struct DueRow {
+  std::int64_t seq;
+  std::string key;
 };
 
 /// One claim, inside one transaction.
@@ -69,14 +76,20 @@ class Claim {
 
   std::vector<ClaimedEvent> run() {
     lock_free();
-    find_keys();
-    for (std::size_t i = 0; i < keys_.size() && locked_in_keys_ < request_.limit; i += keys_at_once) {
-      lock_runs(std::span(keys_).subspan(i, std::min(keys_at_once, keys_.size() - i)));
+    std::vector<Key> continued;
+    for (const std::string& name : request_.continue_keys) {
+      if (!name.empty() && blocked_until_.emplace(name, nothing_known).second) {
+        continued.push_back({.name = name, .continues = true});
+      }
     }
-    choose();
-    const std::array<Value, 2> before{Value(request_.owner), Value(now_ + bounded(request_.lease))};
-    run_list(link_, sql_.take, before, taken_, {}, {});
-    defer_blocked();
+    take_keys(continued);
+    // What is blocked is deferred, which brings the next page into view; a bounded number of times, so that one claim
+    // does not go on for ever about a blocked backlog.
+    for (int page = 0; page < most_pages && has_room(); ++page) {
+      if (!take_page()) break;
+    }
+    take_free_until(now_);
+    write_taken();
     return std::move(result_);
   }
 
@@ -86,22 +99,45 @@ class Claim {
     link_.run(sql_.lock_free, params, [&](const RowView& row) { free_.push_back(read_locked(row)); });
   }
 
-  void find_keys() {
-    std::unordered_map<std::string, std::size_t> at;
-    for (const std::string& name : request_.continue_keys) {
-      if (at.emplace(name, keys_.size()).second) keys_.push_back({.name = name, .continues = true});
-    }
-    const std::array<Value, 2> params{Value(now_), Value(request_.limit)};
+  /// The next due rows with keys. False when there are no more, or all that are left are in somebody else's hands.
+  bool take_page() {
+    std::vector<DueRow> rows;
+    std::vector<Key> keys;
+    const std::array<Value, 2> params{Value(now_), Value(page_size)};
     link_.run(sql_.due_keys, params, [&](const RowView& row) {
-      const auto [found, fresh] = at.emplace(std::string(row.text(1)), keys_.size());
-      if (fresh) keys_.push_back({.name = found->first, .due = row.integer(2)});
-      keys_[found->second].due_seqs.push_back(row.integer(0));
+      rows.push_back({row.integer(0), std::string(row.text(1))});
+      if (blocked_until_.emplace(rows.back().key, nothing_known).second) {
+        keys.push_back({.name = rows.back().key, .due = row.integer(2)});
+      }
     });
+    const std::size_t taken_before = result_.size();
+    take_keys(keys);
+    write_taken();
+    const bool deferred_some = defer_blocked(rows);
+    return rows.size() == page_size && (deferred_some || result_.size() > taken_before);
+  }
+
+  /// Takes the runs of the keys, and between them the rows without key that have been due for longer.
+  void take_keys(std::vector<Key>& keys) {
+    for (std::size_t i = 0; i < keys.size() && has_room(); i += keys_at_once) {
+      const std::span<Key> some = std::span(keys).subspan(i, std::min(keys_at_once, keys.size() - i));
+      lock_runs(some);
+      for (Key& key : some) {
+        if (!key.continues) take_free_until(key.due);
+        std::size_t count = 0;
+        for (; count < key.run.size() && has_room(); ++count) take(key.run[count]);
+        if (count > 0) {
+          blocked_until_[key.name] = now_ + bounded(request_.lease);
+        } else if (key.examined && key.run.empty()) {
+          blocked_until_[key.name] = key.head_due;
+        }
+      }
+    }
   }
 
   void lock_runs(std::span<Key> keys) {
     // A long run of one key must not make the others' be read in full for nothing; where it matters it is read on below.
-    const std::size_t room = request_.limit - locked_in_keys_;
+    std::size_t room = request_.limit - result_.size();
     const std::size_t at_once = keys.size() == 1 ? room : std::min(room, std::max<std::size_t>(8, 2 * room / keys.size()));
     const std::vector<std::vector<RowState>> states = read_runs(keys, 0, at_once);
     std::vector<std::int64_t> wanted;
@@ -117,14 +153,14 @@ class Claim {
       if (!states[i].empty()) key.head_due = due_at(states[i].front());
       extend(key, std::span(states[i]).first(lengths[i]), rows);
     }
-    for (std::size_t i = 0; i < keys.size() && locked_in_keys_ < request_.limit; ++i) {
-      if (keys[i].run.size() == at_once) lock_rest(keys[i]);
+    for (Key& key : keys) {
+      room -= std::min(room, key.run.size());
+      if (room > 0 && key.run.size() == at_once) lock_rest(key, room);
     }
   }
 
   /// Goes on with a run that was longer than what was read of it.
-  void lock_rest(Key& key) {
-    const std::size_t room = request_.limit - locked_in_keys_;
+  void lock_rest(Key& key, std::size_t room) {
     const std::vector<RowState> states = read_runs({&key, 1}, key.run.back().state.seq, room).front();
     const auto end = std::find_if(states.begin(), states.end(), [&](const RowState& row) {
       return !may_follow(row, request_.owner, now_);
@@ -173,68 +209,56 @@ class Claim {
                                         : may_follow(fresh, request_.owner, now_);
       if (!ours || found->second.claimed.ordering_key != key.name) return;
       key.run.push_back(std::move(found->second));
-      ++locked_in_keys_;
     }
   }
 
-  /// Continued keys first, then whatever has been due for longest, as far as the limit goes.
-  void choose() {
-    std::stable_sort(keys_.begin(), keys_.end(), [](const Key& a, const Key& b) {
-      return a.continues != b.continues ? a.continues : a.due < b.due;
-    });
-    auto next_free = free_.begin();
-    const auto take_free_before = [&](Micros due) {
-      while (next_free != free_.end() && due_at(next_free->state) <= due && has_room()) take(*next_free++);
-    };
-    for (Key& key : keys_) {
-      if (!key.continues) take_free_before(key.due);
-      std::size_t count = 0;
-      for (; count < key.run.size() && has_room(); ++count) take(key.run[count]);
-      if (!key.examined || (count == 0 && !key.run.empty())) continue;  // nothing is known to block it
-      note_blocked(key, count);
-    }
-    while (next_free != free_.end() && has_room()) take(*next_free++);
+  void take_free_until(Micros due) {
+    while (next_free_ < free_.size() && due_at(free_[next_free_].state) <= due && has_room()) take(free_[next_free_++]);
   }
 
   [[nodiscard]] bool has_room() const { return result_.size() < request_.limit; }
 
   void take(Locked& row) {
-    taken_.push_back(row.state.seq);
+    taken_.insert(row.state.seq);
+    unwritten_.push_back(row.state.seq);
     result_.push_back(std::move(row.claimed));
   }
 
-  /// What is due of a key but was not taken waits for the key's head.
-  void note_blocked(const Key& key, std::size_t taken) {
-    const Micros head_due = taken > 0 ? now_ + bounded(request_.lease) : key.head_due;
-    std::unordered_set<std::int64_t> ours;
-    for (std::size_t i = 0; i < taken; ++i) ours.insert(key.run[i].state.seq);
-    for (const std::int64_t seq : key.due_seqs) {
-      if (!ours.contains(seq)) blocked_.emplace(seq, deferred_until(head_due, now_));
-    }
+  void write_taken() {
+    const std::array<Value, 2> before{Value(request_.owner), Value(now_ + bounded(request_.lease))};
+    run_list(link_, sql_.take, before, unwritten_, {}, {});
+    unwritten_.clear();
   }
 
-  void defer_blocked() {
-    if (blocked_.empty()) return;
+  /// What is due of a key but was not taken waits for the key's head. False when there was nothing to defer.
+  bool defer_blocked(const std::vector<DueRow>& rows) {
+    std::unordered_map<std::int64_t, Micros> until;
     std::vector<std::int64_t> seqs;
-    for (const auto& [seq, until] : blocked_) seqs.push_back(seq);
+    for (const DueRow& row : rows) {
+      const Micros head_due = blocked_until_.at(row.key);
+      if (taken_.contains(row.seq) || head_due == nothing_known) continue;
+      seqs.push_back(row.seq);
+      until.emplace(row.seq, deferred_until(head_due, now_));
+    }
     std::vector<Value> values;
     const Value now(now_);
     run_list(link_, sql_.lock_due, {}, seqs, {&now, 1}, [&](const RowView& row) {
       const std::int64_t seq = row.integer(0);
-      values.insert(values.end(), {Value(blocked_.at(seq)), Value(seq)});
+      values.insert(values.end(), {Value(until.at(seq)), Value(seq)});
     });
     link_.run_many(sql_.defer, 2, values);
+    return !values.empty();
   }
 
   Link& link_;
   const OutboxSql& sql_;
   const ClaimRequest& request_;
   const Micros now_;
-  std::vector<Locked> free_;
-  std::vector<Key> keys_;
-  std::size_t locked_in_keys_ = 0;
-  std::map<std::int64_t, Micros> blocked_;  // seq → until
-  std::vector<std::int64_t> taken_;
+  std::vector<Locked> free_;  // by due time
+  std::size_t next_free_ = 0;
+  std::unordered_map<std::string, Micros> blocked_until_;  // every key seen so far
+  std::unordered_set<std::int64_t> taken_;
+  std::vector<std::int64_t> unwritten_;  // taken, but not yet in the table
   std::vector<ClaimedEvent> result_;
 };
 

@@ -56,10 +56,10 @@ OutboxSql::OutboxSql(const Identifier& schema)
                   POSTRIDER_NOW ", " POSTRIDER_AT ", ?, " POSTRIDER_NOW " + INTERVAL ? MICROSECOND)")),
       lock_free(over(table,
                      "SELECT {columns} FROM {table} FORCE INDEX (outbox_event_due) WHERE due_lane = 0 "
-                     "AND due_at <= " POSTRIDER_AT " ORDER BY due_at LIMIT ? FOR UPDATE SKIP LOCKED")),
+                     "AND due_at <= " POSTRIDER_AT " ORDER BY due_at, seq LIMIT ? FOR UPDATE SKIP LOCKED")),
       due_keys(over(table,
                     "SELECT seq, pending_key, " POSTRIDER_MICROS("due_at") " FROM {table} FORCE INDEX (outbox_event_due) "
-                    "WHERE due_lane = 1 AND due_at <= " POSTRIDER_AT " ORDER BY due_at LIMIT ?")),
+                    "WHERE due_lane = 1 AND due_at <= " POSTRIDER_AT " ORDER BY due_at, seq LIMIT ?")),
       key_runs("{list}",
                over(table,
                     "(SELECT pending_key, seq, " POSTRIDER_MICROS("available_at") ", " POSTRIDER_MICROS("lease_until")

@@ -14,7 +14,7 @@ namespace postrider::mariadb {
 /// places that are left with a value that is there already.
 class ListSql {
  public:
-  static constexpr std::array<std::size_t, 5> sizes{1, 4, 16, 64, 256};
+  static constexpr std::array<std::size_t, 9> sizes{1, 2, 4, 8, 16, 32, 64, 128, 256};
   static constexpr std::size_t max_size = sizes.back();
 
   /// `{list}` in the text becomes the placeholders. With `unit` the list is made of copies of it, `separator` between them.

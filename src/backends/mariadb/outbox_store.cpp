@@ -67,6 +67,20 @@ Session& session_of(Tx& tx) {
   return static_cast<Session&>(tx.session());
 }
 
+/// Names the id, which the server's message has as "Duplicate entry 'id' for key …".
+Error conflict_error(const Error& error) {
+  const std::string_view message = error.what();
+  constexpr std::string_view mark = "Duplicate entry '";
+  const std::size_t begin = message.find(mark);
+  const std::size_t end = message.rfind("' for key");
+  const std::string id = begin == std::string_view::npos || end == std::string_view::npos || end < begin + mark.size()
+                             ? std::string()
+                             : " " + std::string(message.substr(begin + mark.size(), end - begin - mark.size()));
+  return Error(ErrorCode::conflict, {.sqlstate = error.sqlstate()}, "cannot publish event" + id,
+               "an event with this id exists already",
+               "give each event an id of its own; to publish at most once, treat this error as success");
+}
+
 /// The rows of one batch that need nothing but their id and token: one statement for all that share a token, as nearly all do.
 using ByToken = std::map<std::int64_t, std::vector<std::string_view>>;
 
@@ -95,8 +109,9 @@ void MariadbOutboxStore::insert(Tx& tx, std::string_view owner, std::span<const 
       link.run_many(sql_.insert, insert_columns, values);
       rows = rows.subspan(count);
     }
-  } catch (const Error&) {
+  } catch (const Error& error) {
     if (several_statements && link.in_transaction()) link.command("ROLLBACK TO SAVEPOINT postrider_insert");
+    if (error.code() == ErrorCode::conflict) throw conflict_error(error);
     throw;
   }
   if (several_statements) link.command("RELEASE SAVEPOINT postrider_insert");

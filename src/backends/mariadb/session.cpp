@@ -28,8 +28,9 @@ bool leaves_session_alone(std::string_view sql) {
 }
 
 /// Not in a transaction any more, though nobody asked us to end it.
-Error ended_error(const std::string& name, bool rolled_back) {
-  if (rolled_back) {
+Error ended_error(const Link& link) {
+  const std::string& name = link.name();
+  if (link.rolled_back()) {
     return Error(ErrorCode::contention, {.retryable = true}, "the transaction on " + name + " has ended",
                  "the server rolled it back after a deadlock or lock timeout",
                  "begin a new transaction and do its work again");
@@ -51,14 +52,9 @@ bool OwnSession::active() const noexcept { return !ended_ && link_->in_transacti
 Rows OwnSession::execute(std::string_view sql, std::span<const Value> params) {
   // Without a transaction the statement would commit by itself.
   if (ended_) throw Error(ErrorCode::not_in_transaction, "cannot run a statement", "the transaction has ended");
-  if (!active()) throw ended_error(link_->name(), rolled_back_);
+  if (!active()) throw ended_error(*link_);
   if (!leaves_session_alone(sql)) state_changed_ = true;
-  try {
-    return link_->run_any(sql, params);
-  } catch (const Error& error) {
-    rolled_back_ = error.code() == ErrorCode::contention && !link_->in_transaction();
-    throw;
-  }
+  return link_->run_any(sql, params);
 }
 
 void OwnSession::commit() {
@@ -71,30 +67,32 @@ void OwnSession::commit() {
                 "begin a new transaction and do its work again");
   }
   if (!link_->in_transaction()) {
-    const std::string name = link_->name();
-    ended_ = true;
-    give_back();
-    throw ended_error(name, rolled_back_);
+    const Error error = ended_error(*link_);
+    rollback();
+    throw error;
   }
   failpoint("mariadb.commit.before");
   try {
     link_->commit();
   } catch (...) {
-    if (link_->in_transaction()) rollback();
-    ended_ = true;
-    give_back();
+    rollback();
     throw;
   }
   ended_ = true;
   give_back();
-  failpoint("mariadb.commit.after");
+  try {
+    failpoint("mariadb.commit.after");
+  } catch (const Error& error) {
+    // Whatever fails here, the commit has happened: the caller must not take it for a rollback.
+    throw Error(ErrorCode::unavailable, {.in_doubt = true}, "cannot commit", error.what());
+  }
 }
 
 void OwnSession::rollback() noexcept {
   if (ended_) return;
   ended_ = true;
   try {
-    if (link_->alive()) link_->command("ROLLBACK");
+    if (link_->alive()) link_->rollback();
   } catch (const std::exception&) {
     // The server rolls back what a closed connection leaves open.
     state_changed_ = true;

@@ -36,7 +36,6 @@ class OwnSession final : public Session {
   ConnectionPool::Lease lease_;
   Link* link_;
   bool ended_ = false;
-  bool rolled_back_ = false;  // by the server, after a deadlock
   bool state_changed_ = false;  // by a statement such as SET: the next user must not inherit it
 };
 

@@ -5,6 +5,7 @@
 #include <boost/url/url.hpp>
 #include <boost/url/url_view.hpp>
 #include <charconv>
+#include <optional>
 
 #include "postrider/error.hpp"
 
@@ -20,13 +21,17 @@ constexpr std::string_view url_form = "write mariadb://user:password@host:port/d
   throw Error(ErrorCode::invalid_argument, "cannot read the MariaDB URL", why, hint);
 }
 
-unsigned seconds_of(std::string_view name, std::string_view text) {
+std::optional<unsigned> number_in(std::string_view text, unsigned least, unsigned most) {
   unsigned value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || end != text.data() + text.size() || value > 86'400) {
-    refuse("parameter '" + std::string(name) + "' must be a number of seconds, 0 to 86400");
-  }
-  return value;
+  const bool whole = code == std::errc{} && end == text.data() + text.size();
+  return whole && value >= least && value <= most ? std::optional(value) : std::nullopt;
+}
+
+std::chrono::seconds seconds_of(std::string_view name, std::string_view text) {
+  const auto value = number_in(text, 0, 86'400);
+  if (!value) refuse("parameter '" + std::string(name) + "' must be a number of seconds, 0 to 86400");
+  return std::chrono::seconds{*value};
 }
 
 SslMode ssl_mode_of(std::string_view text) {
@@ -45,9 +50,9 @@ void read_parameter(ConnectSettings& settings, const std::string& name, std::str
   } else if (name == "ssl_ca") {
     settings.ssl_ca = std::move(value);
   } else if (name == "read_timeout") {
-    settings.read_timeout = std::chrono::seconds{seconds_of(name, value)};
+    settings.read_timeout = seconds_of(name, value);
   } else if (name == "write_timeout") {
-    settings.write_timeout = std::chrono::seconds{seconds_of(name, value)};
+    settings.write_timeout = seconds_of(name, value);
   } else {
     refuse("unknown parameter '" + name + "'", "known are socket, ssl_mode, ssl_ca, read_timeout, write_timeout");
   }
@@ -88,8 +93,9 @@ ConnectSettings parse_url(std::string_view text) {
     settings.host = url.host();
   }
   if (url.has_port() && !url.port().empty()) {
-    if (url.port_number() == 0) refuse("the port must be 1 to 65535");
-    settings.port = url.port_number();
+    const auto port = number_in({url.port().data(), url.port().size()}, 1, 65'535);
+    if (!port) refuse("the port must be 1 to 65535");
+    settings.port = *port;
   }
   settings.user = url.user();
   settings.password = url.password();

@@ -17,7 +17,7 @@ void abandon(ConnectionPool::Lease& lease) noexcept {
   Link& link = link_of(lease);
   if (!link.alive()) return;
   try {
-    if (link.in_transaction()) link.command("ROLLBACK");
+    link.rollback();
   } catch (const Error&) {
     lease.discard();  // closing rolls back as well
   }
@@ -51,7 +51,7 @@ void Work::run(const std::function<void(Link&)>& body) const {
 
 void Work::transaction(const std::function<void(Link&)>& body, Points points) const {
   run([&](Link& link) {
-    link.command("START TRANSACTION");
+    link.begin();
     body(link);
     if (points.before_commit != nullptr) failpoint(points.before_commit);
     link.commit();
@@ -62,7 +62,7 @@ void Work::transaction(const std::function<void(Link&)>& body, Points points) co
 ConnectionPool::Lease Work::begin() const {
   ConnectionPool::Lease lease = pool_.acquire();
   try {
-    link_of(lease).command("START TRANSACTION");
+    link_of(lease).begin();
     return lease;
   } catch (const Error& error) {
     if (!error.connection_lost()) throw;
@@ -71,7 +71,7 @@ ConnectionPool::Lease Work::begin() const {
   lease = {};
   pool_.clear_idle();
   lease = pool_.acquire();
-  link_of(lease).command("START TRANSACTION");
+  link_of(lease).begin();
   return lease;
 }
 

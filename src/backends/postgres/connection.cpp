@@ -30,7 +30,8 @@ void log_notice(void* context, const PGresult* notice) {
 bool wait_for(int socket, PostgresPollingStatusType want, SteadyPoint deadline) {
   for (;;) {
     const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now())
+            .count();
     if (left <= 0) return false;
     pollfd poll_for{socket, static_cast<short>(want == PGRES_POLLING_READING ? POLLIN : POLLOUT), 0};
     const int ready = ::poll(&poll_for, 1, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
@@ -46,16 +47,16 @@ bool readable(int socket) {
 
 }  // namespace
 
-const Statement begin_statement{"BEGIN"};
-const Statement begin_worker_statement{"BEGIN ISOLATION LEVEL READ COMMITTED"};
-const Statement commit_statement{"COMMIT"};
-const Statement rollback_statement{"ROLLBACK"};
+const Statement begin_statement{"BEGIN", Statement::Use::plain};
+const Statement begin_worker_statement{"BEGIN ISOLATION LEVEL READ COMMITTED", Statement::Use::plain};
+const Statement commit_statement{"COMMIT", Statement::Use::plain};
+const Statement rollback_statement{"ROLLBACK", Statement::Use::plain};
 const Statement settings_statement{
     "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
     "set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), "
     "set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)"};
 
-Statement::Statement(std::string text) : sql(std::move(text)), name(name_of(sql)) {}
+Statement::Statement(std::string text, Use how) : sql(std::move(text)), use(how), name(name_of(sql)) {}
 
 void ConnectionContext::use_unnamed_statements(std::string_view reason) {
   if (unnamed_statements.exchange(true)) return;
@@ -68,10 +69,10 @@ void ConnectionContext::use_unnamed_statements(std::string_view reason) {
 Connection::Connection(ConnectionContext& context) : context_(context) {
   const std::string what = "cannot connect to " + context.name;
   // What stands before dbname can be overridden by the URL, what stands behind it cannot.
-  const std::array keywords{"keepalives_idle", "tcp_user_timeout", "fallback_application_name", "dbname",
-                            "client_encoding", static_cast<const char*>(nullptr)};
-  const std::array values{"30", "60000", "postrider", context.url.c_str(), "UTF8",
-                          static_cast<const char*>(nullptr)};
+  const std::array keywords{"keepalives_idle", "tcp_user_timeout", "fallback_application_name",
+                            "dbname",          "client_encoding",  static_cast<const char*>(nullptr)};
+  const std::array values{
+      "30", "60000", "postrider", context.url.c_str(), "UTF8", static_cast<const char*>(nullptr)};
   const SteadyPoint deadline = std::chrono::steady_clock::now() + context.connect_timeout;
   native_.reset(PQconnectStartParams(keywords.data(), values.data(), 1));
   const auto refuse = [&](std::string why) {
@@ -158,14 +159,17 @@ void Pipeline::check_sent(int sent) {
 void Pipeline::send(const Statement& statement, const Params& params) {
   PGconn* native = connection_.native();
   const Params::Native p = params.native();
-  if (connection_.context_.unnamed_statements.load(std::memory_order_relaxed)) {
-    check_sent(PQsendQueryParams(native, statement.sql.c_str(), params.count(), nullptr, p.values, p.lengths, p.formats, 1));
+  if (statement.use == Statement::Use::plain ||
+      connection_.context_.unnamed_statements.load(std::memory_order_relaxed)) {
+    check_sent(PQsendQueryParams(native, statement.sql.c_str(), params.count(), nullptr, p.values, p.lengths,
+                                 p.formats, 1));
   } else {
     if (!connection_.prepared_.contains(statement.name)) {
       check_sent(PQsendPrepare(native, statement.name.c_str(), statement.sql.c_str(), 0, nullptr));
       expected_.push_back({&statement});
     }
-    check_sent(PQsendQueryPrepared(native, statement.name.c_str(), params.count(), p.values, p.lengths, p.formats, 1));
+    check_sent(PQsendQueryPrepared(native, statement.name.c_str(), params.count(), p.values, p.lengths,
+                                   p.formats, 1));
   }
   expected_.push_back({nullptr});
 }
@@ -175,8 +179,8 @@ void Pipeline::send_text(const std::string& sql, std::span<const Value> params) 
     throw Error(ErrorCode::invalid_argument, what_, "the statement contains a NUL character");
   }
   const TextParams p(params);
-  check_sent(PQsendQueryParams(connection_.native(), sql.c_str(), p.count(), p.types(), p.values(), p.lengths(),
-                               p.formats(), 0));
+  check_sent(PQsendQueryParams(connection_.native(), sql.c_str(), p.count(), p.types(), p.values(),
+                               p.lengths(), p.formats(), 0));
   expected_.push_back({nullptr});
 }
 
@@ -225,7 +229,8 @@ std::vector<Result> Pipeline::finish() {
       case PGRES_COPY_BOTH:
         // Cannot be left in an orderly way inside a pipeline.
         connection_.mark_broken();
-        throw Error(ErrorCode::unsupported, what_, "COPY cannot run here", "use your own connection and adopt its transaction");
+        throw Error(ErrorCode::unsupported, what_, "COPY cannot run here",
+                    "use your own connection and adopt its transaction");
       default:
         if (failed.get() == nullptr && result.status() != PGRES_PIPELINE_ABORTED) failed = std::move(result);
         ++at;
@@ -294,8 +299,8 @@ TextParams::TextParams(std::span<const Value> values) {
       }
       void operator()(std::string_view text) const {
         if (text.find('\0') != std::string_view::npos) {
-          throw Error(ErrorCode::invalid_argument, "cannot bind a parameter", "text must not contain a NUL character",
-                      "pass bytes as Blob");
+          throw Error(ErrorCode::invalid_argument, "cannot bind a parameter",
+                      "text must not contain a NUL character", "pass bytes as Blob");
         }
         put_owned(std::string(text));
       }

@@ -33,10 +33,15 @@ struct ConnectionContext {
 
 /// One of our own statements. Parameters and results are binary.
 struct Statement {
-  explicit Statement(std::string text);
+  /// Prepared where it is first used, or (for what needs no planning) sent as text each time, so that a
+  /// pooler that moves us about can at worst lose a statement of our own, never a user's COMMIT.
+  enum class Use { prepared, plain };
+  explicit Statement(std::string text, Use how = Use::prepared);
 
   std::string sql;
-  /// Made from the text, so that the same name never means two things, whoever shares a server connection with us.
+  Use use;
+  /// Made from the text, so that the same name never means two things, whoever shares a server connection
+  /// with us.
   std::string name;
 };
 
@@ -45,9 +50,10 @@ extern const Statement begin_statement;
 extern const Statement begin_worker_statement;
 extern const Statement commit_statement;
 extern const Statement rollback_statement;
-/// Planner settings for our own work, for this transaction only: each hot statement has one right plan, an index scan, and a plan made while
-/// the table was empty must be that one too. Sent within the transaction instead of as startup options, because users' transactions run on
-/// the same connections and need the planner untouched, and because poolers refuse or lose startup options.
+/// Planner settings for our own work, for this transaction only: each hot statement has one right plan, an
+/// index scan, and a plan made while the table was empty must be that one too. Sent within the transaction
+/// instead of as startup options, because users' transactions run on the same connections and need the
+/// planner untouched, and because poolers refuse or lose startup options.
 extern const Statement settings_statement;
 
 /// A connection of our own. Used by one thread at a time.
@@ -85,7 +91,8 @@ class Connection final : public PooledConnection {
   bool broken_ = false;
 };
 
-/// Several statements in one round trip. Sending copies the parameters, so their memory is free again after each `send`.
+/// Several statements in one round trip. Sending copies the parameters, so their memory is free again after
+/// each `send`.
 class Pipeline {
  public:
   /// `what` begins the message of any error: "cannot claim outbox events". Must outlive the pipeline.
@@ -98,10 +105,12 @@ class Pipeline {
   void send(const Statement& statement, const Params& params = {});
   /// A user's statement: text parameters whose types the server infers, text results, never prepared.
   void send_text(const std::string& sql, std::span<const Value> params);
-  /// COMMIT. If the connection breaks from here on, the error is in doubt, unless `harmless` says that repeating is safe.
+  /// COMMIT. If the connection breaks from here on, the error is in doubt, unless `harmless` says that
+  /// repeating is safe.
   void send_commit(bool harmless);
 
-  /// Waits for all results, in the order of sending. Throws for the first that failed; the transaction then needs a rollback.
+  /// Waits for all results, in the order of sending. Throws for the first that failed; the transaction then
+  /// needs a rollback.
   std::vector<Result> finish();
 
  private:

@@ -31,13 +31,15 @@ Meaning meaning_of(std::string_view state) noexcept {
   if (state == "53300") {
     return {ErrorCode::unavailable, true, true, "lower pool_size or raise max_connections on the server"};
   }
-  if (state == "42P01" || state == "3F000") return {ErrorCode::schema, false, false, "call storage->migrate()"};
+  if (state == "42P01" || state == "3F000")
+    return {ErrorCode::schema, false, false, "call storage->migrate()"};
   if (state == "57014") return {ErrorCode::timeout, true};
   if (state == "57P01" || state == "57P02" || state == "57P03" || state == "57P05" || group == "08") {
     return {ErrorCode::unavailable, true, true};
   }
   if (state == "25P02") {
-    return {ErrorCode::database, false, false, "an earlier statement of this transaction failed; roll it back"};
+    return {ErrorCode::database, false, false,
+            "an earlier statement of this transaction failed; roll it back"};
   }
   if (state == "25006") return {ErrorCode::unavailable, true, false, "connect to the primary server"};
   if (state == "26000" || state == "42P05") {

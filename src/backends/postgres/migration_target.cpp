@@ -17,7 +17,9 @@ constexpr std::string_view ours = "created by postrider";
 PostgresMigrationTarget::PostgresMigrationTarget(Connection& connection, const Identifier& schema)
     : connection_(connection), schema_(schema.str()), table_(schema.str() + ".schema_migrations") {}
 
-PostgresMigrationTarget::~PostgresMigrationTarget() { connection_.rollback(); }
+PostgresMigrationTarget::~PostgresMigrationTarget() {
+  connection_.rollback();
+}
 
 Rows PostgresMigrationTarget::execute(const std::string& sql, std::span<const Value> params) {
   Pipeline pipeline(connection_, what);
@@ -63,11 +65,13 @@ void PostgresMigrationTarget::apply(const MigrationStep& step) {
   if (step.up) {
     // Asked first, because CREATE SCHEMA IF NOT EXISTS needs the right to create one even when it is there.
     if (execute("SELECT to_regnamespace($1)", schema_name).is_null(0, 0)) {
-      execute_script("CREATE SCHEMA " + schema_ + "; COMMENT ON SCHEMA " + schema_ + " IS '" + std::string(ours) + "'");
+      execute_script("CREATE SCHEMA " + schema_ + "; COMMENT ON SCHEMA " + schema_ + " IS '" +
+                     std::string(ours) + "'");
     }
-    execute_script("CREATE TABLE IF NOT EXISTS " + table_ +
-                   " (version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT "
-                   "clock_timestamp())");
+    execute_script(
+        "CREATE TABLE IF NOT EXISTS " + table_ +
+        " (version integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT "
+        "clock_timestamp())");
   }
   execute_script(step.sql);
   if (step.up) {

@@ -13,8 +13,9 @@ namespace postrider::postgres {
 /// Made by the build from migrations/*.sql.
 [[nodiscard]] std::span<const EmbeddedMigration> embedded_migrations();
 
-/// Each step is one transaction with DDL, bookkeeping and an advisory lock that lives as long as that transaction, so that
-/// poolers cannot lose it. Between two steps another run may get in; `apply` then finds its step done and leaves it.
+/// Each step is one transaction with DDL, bookkeeping and an advisory lock that lives as long as that
+/// transaction, so that poolers cannot lose it. Between two steps another run may get in; `apply` then finds
+/// its step done and leaves it.
 class PostgresMigrationTarget final : public MigrationTarget {
  public:
   PostgresMigrationTarget(Connection& connection, const Identifier& schema);

@@ -35,18 +35,33 @@ ClaimedEvent read_row(const Result& result, int row) {
 constexpr int seq_column = 13;
 constexpr int due_column = 14;
 
-/// Appends the rows of a claim without order, those due for longest first.
-void append_unordered(const Result& result, std::vector<ClaimedEvent>& out) {
-  std::vector<int> order(static_cast<std::size_t>(result.rows()));
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
-  std::sort(order.begin(), order.end(), [&](int a, int b) {
-    return std::pair(result.int8(a, due_column), result.int8(a, seq_column)) <
-           std::pair(result.int8(b, due_column), result.int8(b, seq_column));
-  });
-  for (const int row : order) out.push_back(read_row(result, row));
+/// A claimed row and its place in the answer: by the time it (or its run's first row) fell due, then by
+/// `tie`.
+struct Place {
+  TimePoint due;
+  std::int64_t tie;
+  const Result* result;
+  int row;
+};
+
+void add_unordered(const Result& result, std::vector<Place>& places) {
+  for (int row = 0; row < result.rows(); ++row) {
+    places.push_back({result.timestamp(row, due_column), result.int8(row, seq_column), &result, row});
+  }
 }
 
-void bind_claim(Params& params, const ClaimRequest& request, std::size_t limit, std::optional<TimePoint> now) {
+std::vector<ClaimedEvent> read_sorted(std::vector<Place>& places) {
+  std::stable_sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+    return std::pair(a.due, a.tie) < std::pair(b.due, b.tie);
+  });
+  std::vector<ClaimedEvent> events;
+  events.reserve(places.size());
+  for (const Place& place : places) events.push_back(read_row(*place.result, place.row));
+  return events;
+}
+
+void bind_claim(Params& params, const ClaimRequest& request, std::size_t limit,
+                std::optional<TimePoint> now) {
   params.clear();
   params.text(request.owner).interval(request.lease).int8(static_cast<std::int64_t>(limit)).timestamp(now);
 }
@@ -86,7 +101,8 @@ void append_followers(const Result& result, Runs& takers) {
     found.at(static_cast<std::size_t>(result.int8(row, 0) - 1)).push_back({result.int8(row, 1), row});
   }
   for (std::size_t i = 0; i < takers.size(); ++i) {
-    std::sort(found[i].begin(), found[i].end(), [](const Follower& a, const Follower& b) { return a.place < b.place; });
+    std::sort(found[i].begin(), found[i].end(),
+              [](const Follower& a, const Follower& b) { return a.place < b.place; });
     std::int64_t expected = 1;
     for (const Follower& follower : found[i]) {
       if (follower.place != expected++ || !result.boolean(follower.row, 3)) break;
@@ -95,8 +111,8 @@ void append_followers(const Result& result, Runs& takers) {
   }
 }
 
-/// Divides the limit: keys to continue come first with all they have; of the rest, rows without a key get their share; then
-/// every key its head before any key gets more. Returns how many ordered rows are taken.
+/// Divides the limit: keys to continue come first with all they have; of the rest, rows without a key get
+/// their share; then every key its head before any key gets more. Returns how many ordered rows are taken.
 template <class Runs>
 std::size_t divide(Runs& takers, std::size_t limit, std::size_t unordered_share) {
   std::size_t taken = 0;
@@ -133,8 +149,8 @@ std::vector<ClaimedEvent> PostgresOutboxStore::claim(const ClaimRequest& request
         return;
       }
     }
-    // A round that found nothing but blocked rows has put them off: what stands behind them deserves a look. Bounded,
-    // because other programs may keep adding blocked rows.
+    // A round that found nothing but blocked rows has put them off: what stands behind them deserves a look.
+    // Bounded, because other programs may keep adding blocked rows.
     for (int i = 0; i < 8; ++i) {
       ClaimRound round = claim_with_order(connection, request);
       events = std::move(round.events);
@@ -144,8 +160,8 @@ std::vector<ClaimedEvent> PostgresOutboxStore::claim(const ClaimRequest& request
   return events;
 }
 
-std::optional<std::vector<ClaimedEvent>> PostgresOutboxStore::claim_without_order(Connection& connection,
-                                                                                 const ClaimRequest& request) {
+std::optional<std::vector<ClaimedEvent>> PostgresOutboxStore::claim_without_order(
+    Connection& connection, const ClaimRequest& request) {
   const RollbackGuard guard(connection);
   const std::optional<TimePoint> time = now();
   failpoint("postgres.claim.before_commit");
@@ -162,10 +178,9 @@ std::optional<std::vector<ClaimedEvent>> PostgresOutboxStore::claim_without_orde
   const bool ordered_due = results.at(2).boolean(0, 0);
   const Result& claimed = results.at(3);
   if (ordered_due && claimed.rows() == 0) return std::nullopt;
-  std::vector<ClaimedEvent> events;
-  events.reserve(static_cast<std::size_t>(claimed.rows()));
-  append_unordered(claimed, events);
-  return events;
+  std::vector<Place> places;
+  add_unordered(claimed, places);
+  return read_sorted(places);
 }
 
 PostgresOutboxStore::ClaimRound PostgresOutboxStore::claim_with_order(Connection& connection,
@@ -177,7 +192,9 @@ PostgresOutboxStore::ClaimRound PostgresOutboxStore::claim_with_order(Connection
 
   // First round trip: lock the heads.
   std::unordered_map<std::string_view, std::size_t> continued;
-  for (const std::string& key : request.continue_keys) continued.emplace(key, continued.size());
+  for (const std::string& key : request.continue_keys) {
+    if (!key.empty()) continued.emplace(key, continued.size());
+  }
   std::vector<OrderedRun> runs;
   std::size_t unordered_share = 0;
   {
@@ -207,7 +224,8 @@ PostgresOutboxStore::ClaimRound PostgresOutboxStore::claim_with_order(Connection
   }
   ordered_work_.store(!runs.empty(), std::memory_order_relaxed);
   std::sort(runs.begin(), runs.end(), [](const OrderedRun& a, const OrderedRun& b) {
-    return std::tuple(a.continued, a.first_due, a.head_seq) < std::tuple(b.continued, b.first_due, b.head_seq);
+    return std::tuple(a.continued, a.first_due, a.head_seq) <
+           std::tuple(b.continued, b.first_due, b.head_seq);
   });
   std::vector<OrderedRun*> takers;
   std::vector<const OrderedRun*> blocked;
@@ -239,7 +257,11 @@ PostgresOutboxStore::ClaimRound PostgresOutboxStore::claim_with_order(Connection
   failpoint("postgres.claim.before_commit");
   ClaimRound round;
   Pipeline pipeline(connection, what);
-  std::unordered_map<std::string_view, std::size_t> places;  // where each taken row goes in the answer
+  struct Taken {
+    const OrderedRun* run;
+    std::int64_t number;
+  };
+  std::unordered_map<std::string_view, Taken> taken_rows;
   if (taken > 0) {
     params.clear();
     params.text(request.owner).interval(request.lease);
@@ -247,7 +269,7 @@ PostgresOutboxStore::ClaimRound PostgresOutboxStore::claim_with_order(Connection
     for (const OrderedRun* run : takers) {
       for (std::size_t i = 0; i < run->taken; ++i) {
         params.element(run->ids[i]);
-        places.emplace(run->ids[i], places.size());
+        taken_rows.emplace(run->ids[i], Taken{run, static_cast<std::int64_t>(taken_rows.size())});
       }
     }
     params.end_array();
@@ -278,15 +300,19 @@ PostgresOutboxStore::ClaimRound PostgresOutboxStore::claim_with_order(Connection
   failpoint("postgres.claim.after_commit");
 
   std::size_t next = 0;
+  std::vector<Place> places;
   if (taken > 0) {
     const Result& rows = results.at(next++);
-    std::vector<std::pair<std::size_t, int>> order;
-    for (int row = 0; row < rows.rows(); ++row) order.emplace_back(places.at(rows.text(row, 0)), row);
-    std::sort(order.begin(), order.end());
-    for (const auto& [place, row] : order) round.events.push_back(read_row(rows, row));
+    for (int row = 0; row < rows.rows(); ++row) {
+      const Taken& one = taken_rows.at(rows.text(row, 0));
+      // Runs to continue come first; the rows of a run share its time, so that nothing gets between them.
+      const bool first = one.run->continued != OrderedRun::npos || !one.run->first_due;
+      places.push_back({first ? TimePoint::min() : *one.run->first_due, one.number, &rows, row});
+    }
   }
   if (!blocked.empty()) round.deferred = results.at(next++).affected() > 0;
-  if (rest > 0) append_unordered(results.at(next), round.events);
+  if (rest > 0) add_unordered(results.at(next), places);
+  round.events = read_sorted(places);
   return round;
 }
 

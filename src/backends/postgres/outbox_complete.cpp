@@ -50,8 +50,10 @@ void bind_errors(Params& params, const Batch& batch) {
   params.end_array();
 }
 
-/// All rows with one token in one statement, while there are few tokens: nearly always 1, the rows of the hot path.
-void send_done(Pipeline& pipeline, Params& params, const OutboxSql& sql, const Batch& batch, std::optional<TimePoint> now) {
+/// All rows with one token in one statement, while there are few tokens: nearly always 1, the rows of the hot
+/// path.
+void send_done(Pipeline& pipeline, Params& params, const OutboxSql& sql, const Batch& batch,
+               std::optional<TimePoint> now) {
   std::map<Token, Batch> groups;
   for (const Completion* c : batch) groups[c->lease.token].push_back(c);
   if (groups.size() > most_done_groups) {
@@ -73,8 +75,8 @@ void send_done(Pipeline& pipeline, Params& params, const OutboxSql& sql, const B
 
 }  // namespace
 
-PostgresOutboxStore::PostgresOutboxStore(const Identifier& schema, Clock* clock, WithConnection with_connection,
-                                         std::function<void()> check_schema)
+PostgresOutboxStore::PostgresOutboxStore(const Identifier& schema, Clock* clock,
+                                         WithConnection with_connection, std::function<void()> check_schema)
     : sql_(schema),
       clock_(clock),
       with_connection_(std::move(with_connection)),
@@ -86,8 +88,8 @@ std::optional<TimePoint> PostgresOutboxStore::now() const {
 }
 
 void PostgresOutboxStore::run(const std::function<void(Connection&)>& work) {
-  // A completion and a renewal of the same rows can deadlock, because their rows come in different order; the loser was
-  // rolled back whole. The same holds for the first statement that a pooler sends astray.
+  // A completion and a renewal of the same rows can deadlock, because their rows come in different order; the
+  // loser was rolled back whole. The same holds for the first statement that a pooler sends astray.
   for (int attempt = 1;; ++attempt) {
     try {
       with_connection_(work);
@@ -111,7 +113,9 @@ std::size_t PostgresOutboxStore::complete(std::span<const Completion> results) {
     std::sort(batch.begin(), batch.end(),
               [](const Completion* a, const Completion* b) { return a->lease.id < b->lease.id; });
   }
-  const auto of = [&](Completion::Kind kind) -> const Batch& { return kinds[static_cast<std::size_t>(kind)]; };
+  const auto of = [&](Completion::Kind kind) -> const Batch& {
+    return kinds[static_cast<std::size_t>(kind)];
+  };
   std::size_t changed = 0;
   run([&](Connection& connection) {
     const RollbackGuard guard(connection);
@@ -155,7 +159,8 @@ std::size_t PostgresOutboxStore::complete(std::span<const Completion> results) {
     const std::vector<Result> answers = pipeline.finish();
     failpoint("postgres.complete.after_commit");
     changed = 0;
-    for (std::size_t i = 2; i + 1 < answers.size(); ++i) changed += static_cast<std::size_t>(answers[i].affected());
+    for (std::size_t i = 2; i + 1 < answers.size(); ++i)
+      changed += static_cast<std::size_t>(answers[i].affected());
   });
   return changed;
 }
@@ -182,7 +187,8 @@ std::vector<EventId> PostgresOutboxStore::renew(std::span<const LeaseRef> held, 
   return still_held;
 }
 
-std::vector<EventId> PostgresOutboxStore::predecessors(std::string_view key, const EventId& id, std::size_t limit) {
+std::vector<EventId> PostgresOutboxStore::predecessors(std::string_view key, const EventId& id,
+                                                       std::size_t limit) {
   std::vector<EventId> ids;
   run([&](Connection& connection) {
     const RollbackGuard guard(connection);

@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view what = "cannot insert outbox events";
 
-/// The server's error, or a clearer one when an id was there already: its words, in whatever language, hold "(event_id)=(X)".
+/// The server's error, or a clearer one when an id was there already: its words, in whatever language, hold
+/// "(event_id)=(X)".
 [[noreturn]] void rethrow_insert_error(const Error& error, std::span<const NewOutboxRow> rows) {
   if (error.code() != ErrorCode::conflict) throw error;
   std::string_view rest = error.what();
@@ -91,11 +92,13 @@ void bind_bytes(Params& params, std::span<const NewOutboxRow> rows) {
   params.end_array();
 }
 
-void bind_many(Params& params, std::string_view owner, std::span<const NewOutboxRow> rows, std::optional<TimePoint> now) {
+void bind_many(Params& params, std::string_view owner, std::span<const NewOutboxRow> rows,
+               std::optional<TimePoint> now) {
   using Row = NewOutboxRow;
   bind_texts(params, oid::text, rows, [](const Row& r) { return r.event->id().view(); });
   bind_texts(params, oid::text, rows, [](const Row& r) { return std::string_view(r.event->type()); });
-  bind_texts(params, oid::text, rows, [](const Row& r) { return std::string_view(r.event->aggregate_type()); });
+  bind_texts(params, oid::text, rows,
+             [](const Row& r) { return std::string_view(r.event->aggregate_type()); });
   bind_texts(params, oid::text, rows, [](const Row& r) { return std::string_view(r.event->aggregate_id()); });
   bind_texts(params, oid::text, rows, [](const Row& r) { return std::string_view(r.event->tenant_id()); });
   bind_texts(params, oid::text, rows, [](const Row& r) { return r.ordering_key; });
@@ -133,8 +136,8 @@ void bind_many(Params& params, std::string_view owner, std::span<const NewOutbox
   params.text(owner).timestamp(now);
 }
 
-/// Rows per statement: bounds the memory of one message, and keeps the largest payloads (1 MiB each) far from the
-/// server's limit of 1 GiB.
+/// Rows per statement: bounds the memory of one message, and keeps the largest payloads (1 MiB each) far from
+/// the server's limit of 1 GiB.
 std::size_t batch_end(std::span<const NewOutboxRow> rows, std::size_t from, std::size_t most) {
   constexpr std::size_t most_bytes = 64 << 20;
   std::size_t bytes = 0;
@@ -146,15 +149,18 @@ std::size_t batch_end(std::span<const NewOutboxRow> rows, std::size_t from, std:
   return end;
 }
 
-Value text_or_null(std::string_view text) { return text.empty() ? Value(nullptr) : Value(text); }
+Value text_or_null(std::string_view text) {
+  return text.empty() ? Value(nullptr) : Value(text);
+}
 
 }  // namespace
 
 void PostgresOutboxStore::insert(Tx& tx, std::string_view owner, std::span<const NewOutboxRow> rows) {
   if (tx.kind() != BackendKind::postgres) {
-    throw Error(ErrorCode::wrong_storage, what,
-                "the transaction belongs to " + std::string(to_string(tx.kind())) + ", the outbox to postgres",
-                "publish in a transaction of the outbox's own database");
+    throw Error(
+        ErrorCode::wrong_storage, what,
+        "the transaction belongs to " + std::string(to_string(tx.kind())) + ", the outbox to postgres",
+        "publish in a transaction of the outbox's own database");
   }
   if (rows.empty()) return;
   auto* session = dynamic_cast<NativeSession*>(&tx.session());
@@ -182,26 +188,31 @@ void PostgresOutboxStore::insert(Tx& tx, std::string_view owner, std::span<const
   failpoint("outbox.insert.after");
 }
 
-void PostgresOutboxStore::insert_through_text(Tx& tx, std::string_view owner, std::span<const NewOutboxRow> rows) {
+void PostgresOutboxStore::insert_through_text(Tx& tx, std::string_view owner,
+                                              std::span<const NewOutboxRow> rows) {
   // Placeholders for each row; times as microseconds, which need no text form that depends on a setting.
   constexpr std::string_view one_row =
       "(?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::json, ?::json, ?::bytea, "
       "timestamptz 'epoch' + ?::bigint * interval '1 microsecond', "
       "timestamptz 'epoch' + ?::bigint * interval '1 microsecond', ?::bigint * interval '1 microsecond')";
   const std::optional<TimePoint> time = now();
-  const std::string now_sql =
-      time ? "(timestamptz 'epoch' + " + std::to_string(time->time_since_epoch().count()) + " * interval '1 microsecond')"
-           : std::string("statement_timestamp()");
+  const std::string now_sql = time ? "(timestamptz 'epoch' + " +
+                                         std::to_string(time->time_since_epoch().count()) +
+                                         " * interval '1 microsecond')"
+                                   : std::string("statement_timestamp()");
   const auto micros = [](TimePoint point) { return point.time_since_epoch().count(); };
 
   for (std::size_t from = 0; from < rows.size();) {
     const std::size_t end = batch_end(rows, from, 500);  // the protocol takes 65,535 parameters
-    std::string sql =
-        "INSERT INTO " + sql_.table +
-        " (event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, headers, payload, payload_bytes, "
-        "occurred_at, created_at, available_at, owner, lease_until) SELECT id, type, aggregate_type, aggregate_id, tenant, "
-        "key, headers, payload, bytes, occurred_at, " + now_sql + ", coalesce(deliver_at, " + now_sql +
-        "), CASE WHEN lease IS NOT NULL THEN ?::text END, " + now_sql + " + lease FROM (VALUES ";
+    std::string sql = "INSERT INTO " + sql_.table +
+                      " (event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, "
+                      "headers, payload, payload_bytes, "
+                      "occurred_at, created_at, available_at, owner, lease_until) SELECT id, type, "
+                      "aggregate_type, aggregate_id, tenant, "
+                      "key, headers, payload, bytes, occurred_at, " +
+                      now_sql + ", coalesce(deliver_at, " + now_sql +
+                      "), CASE WHEN lease IS NOT NULL THEN ?::text END, " + now_sql +
+                      " + lease FROM (VALUES ";
     std::vector<Value> values;
     values.reserve((end - from) * 12 + 1);
     values.emplace_back(owner);
@@ -217,13 +228,15 @@ void PostgresOutboxStore::insert_through_text(Tx& tx, std::string_view owner, st
       values.push_back(text_or_null(rows[i].ordering_key));
       values.push_back(text_or_null(event.headers_json()));
       values.push_back(text_or_null(json_payload(event)));
-      values.push_back(event.payload_kind() == PayloadKind::bytes ? Value(Blob{event.payload()}) : Value(nullptr));
+      values.push_back(event.payload_kind() == PayloadKind::bytes ? Value(Blob{event.payload()})
+                                                                  : Value(nullptr));
       values.emplace_back(micros(event.occurred_at()));
       values.push_back(event.deliver_at() ? Value(micros(*event.deliver_at())) : Value(nullptr));
       values.push_back(rows[i].lease > Duration::zero() ? Value(rows[i].lease.count()) : Value(nullptr));
     }
     sql +=
-        ") AS u(id, type, aggregate_type, aggregate_id, tenant, key, headers, payload, bytes, occurred_at, deliver_at, lease)";
+        ") AS u(id, type, aggregate_type, aggregate_id, tenant, key, headers, payload, bytes, occurred_at, "
+        "deliver_at, lease)";
     try {
       (void)tx.session().execute(sql, values);
     } catch (const Error& error) {

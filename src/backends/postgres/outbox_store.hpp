@@ -13,7 +13,8 @@
 namespace postrider::postgres {
 
 /// The texts of the outbox's statements for one schema. `now` is in each a parameter that falls back to
-/// statement_timestamp(): fresh for every statement, yet stable within it, so that an index condition can use it.
+/// statement_timestamp(): fresh for every statement, yet stable within it, so that an index condition can use
+/// it.
 struct OutboxSql {
   explicit OutboxSql(const Identifier& schema);
 
@@ -38,7 +39,8 @@ struct OutboxSql {
   Statement predecessors;
 };
 
-/// The outbox on PostgreSQL. Thread-safe. Files: outbox_insert, outbox_claim, outbox_complete; the statements: outbox_sql.
+/// The outbox on PostgreSQL. Thread-safe. Files: outbox_insert, outbox_claim, outbox_complete; the
+/// statements: outbox_sql.
 class PostgresOutboxStore final : public OutboxStore {
  public:
   /// Lends a connection of the pool to `work`.
@@ -63,7 +65,7 @@ class PostgresOutboxStore final : public OutboxStore {
   void insert_through_text(Tx& tx, std::string_view owner, std::span<const NewOutboxRow> rows);
   /// One round trip when no ordered row is due; nothing when one is.
   [[nodiscard]] std::optional<std::vector<ClaimedEvent>> claim_without_order(Connection& connection,
-                                                                            const ClaimRequest& request);
+                                                                             const ClaimRequest& request);
   [[nodiscard]] ClaimRound claim_with_order(Connection& connection, const ClaimRequest& request);
   /// Runs `work` in transactions of our own until one does not fail of contention, three at most.
   void run(const std::function<void(Connection&)>& work);

@@ -17,7 +17,8 @@ PooledSession::PooledSession(ConnectionPool::Lease lease) noexcept
 bool PooledSession::active() const noexcept {
   if (state_ == State::fresh) return true;
   if (state_ == State::ended) return false;
-  // A failed transaction counts: it still waits for its end, and the server's own words tell why a statement is refused.
+  // A failed transaction counts: it still waits for its end, and the server's own words tell why a statement
+  // is refused.
   const PGTransactionStatusType status = connection_->transaction_status();
   return status == PQTRANS_INTRANS || status == PQTRANS_INERROR;
 }
@@ -27,15 +28,24 @@ Result PooledSession::run_one(std::string_view what, const Send& send) {
   if (!active()) {
     throw Error(ErrorCode::not_in_transaction, what, "the transaction has ended", "begin a new one");
   }
-  Pipeline pipeline(*connection_, what);
   const bool first = state_ == State::fresh;
-  if (first) {
-    state_ = State::begun;
-    pipeline.send(begin_statement);
+  for (bool again = false;; again = true) {
+    try {
+      Pipeline pipeline(*connection_, what);
+      if (first) {
+        state_ = State::begun;
+        pipeline.send(begin_statement);
+      }
+      send(pipeline);
+      std::vector<Result> results = pipeline.finish();
+      return std::move(results.back());
+    } catch (const Error& error) {
+      // A pooler mislaid our prepared statement. As long as the transaction has nothing else in it, begin it
+      // anew.
+      if (!first || again || (error.sqlstate() != "26000" && error.sqlstate() != "42P05")) throw;
+      connection_->rollback();
+    }
   }
-  send(pipeline);
-  std::vector<Result> results = pipeline.finish();
-  return std::move(results.back());
 }
 
 Rows PooledSession::execute(std::string_view sql, std::span<const Value> params) {
@@ -52,7 +62,8 @@ void PooledSession::commit() {
     failpoint("postgres.commit.before");
     // A server that has gone away meanwhile cannot have seen our COMMIT: then nothing is in doubt.
     if (!connection_->alive()) {
-      throw make_error("cannot commit", {.message = "the server closed the connection", .connection_lost = true});
+      throw make_error("cannot commit",
+                       {.message = "the server closed the connection", .connection_lost = true});
     }
     Pipeline pipeline(*connection_, "cannot commit");
     pipeline.send_commit(false);
@@ -76,7 +87,9 @@ AdoptedSession::AdoptedSession(PGconn* connection) : connection_(connection) {
   require_plain_mode("cannot adopt a PostgreSQL connection");
 }
 
-bool AdoptedSession::active() const noexcept { return PQtransactionStatus(connection_) == PQTRANS_INTRANS; }
+bool AdoptedSession::active() const noexcept {
+  return PQtransactionStatus(connection_) == PQTRANS_INTRANS;
+}
 
 void AdoptedSession::require_plain_mode(std::string_view what) const {
   if (PQpipelineStatus(connection_) == PQ_PIPELINE_OFF) return;
@@ -103,16 +116,16 @@ Rows AdoptedSession::execute(std::string_view sql, std::span<const Value> params
     throw Error(ErrorCode::invalid_argument, cannot_run, "the statement contains a NUL character");
   }
   const TextParams p(params);
-  return to_rows(checked(PQexecParams(connection_, numbered.c_str(), p.count(), p.types(), p.values(), p.lengths(),
-                                      p.formats(), 0),
+  return to_rows(checked(PQexecParams(connection_, numbered.c_str(), p.count(), p.types(), p.values(),
+                                      p.lengths(), p.formats(), 0),
                          cannot_run));
 }
 
 Result AdoptedSession::run(const Statement& statement, const Params& params, std::string_view what) {
   require_plain_mode(what);
   const Params::Native p = params.native();
-  return checked(PQexecParams(connection_, statement.sql.c_str(), params.count(), nullptr, p.values, p.lengths,
-                              p.formats, 1),
+  return checked(PQexecParams(connection_, statement.sql.c_str(), params.count(), nullptr, p.values,
+                              p.lengths, p.formats, 1),
                  what);
 }
 
@@ -121,6 +134,8 @@ void AdoptedSession::commit() {
               "commit on your own connection");
 }
 
-AdoptedTx adopt(pg_conn* connection) { return AdoptedTx(std::make_unique<AdoptedSession>(connection)); }
+AdoptedTx adopt(pg_conn* connection) {
+  return AdoptedTx(std::make_unique<AdoptedSession>(connection));
+}
 
 }  // namespace postrider::postgres

@@ -12,7 +12,8 @@
 
 namespace postrider::postgres {
 
-/// A transaction whose connection we can reach below SQL text. Others (pqxx) are served through `execute` alone.
+/// A transaction whose connection we can reach below SQL text. Others (pqxx) are served through `execute`
+/// alone.
 class NativeSession : public detail::TxSession {
  public:
   [[nodiscard]] BackendKind kind() const noexcept final { return BackendKind::postgres; }
@@ -20,8 +21,8 @@ class NativeSession : public detail::TxSession {
   virtual Result run(const Statement& statement, const Params& params, std::string_view what) = 0;
 };
 
-/// A transaction of `Storage::begin`. BEGIN travels together with the first statement, which saves a round trip; a
-/// transaction that never runs one never reaches the server.
+/// A transaction of `Storage::begin`. BEGIN travels together with the first statement, which saves a round
+/// trip; a transaction that never runs one never reaches the server.
 class PooledSession final : public NativeSession {
  public:
   explicit PooledSession(ConnectionPool::Lease lease) noexcept;
@@ -42,7 +43,8 @@ class PooledSession final : public NativeSession {
   State state_ = State::fresh;
 };
 
-/// A transaction on a user's connection. Everything is unnamed and in the plain protocol: nothing of ours stays behind.
+/// A transaction on a user's connection. Everything is unnamed and in the plain protocol: nothing of ours
+/// stays behind.
 class AdoptedSession final : public NativeSession {
  public:
   explicit AdoptedSession(PGconn* connection);

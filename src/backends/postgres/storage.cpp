@@ -46,8 +46,9 @@ std::string redacted(std::string_view url) {
     std::string why = message == nullptr ? "out of memory" : message;
     PQfreemem(message);
     why.erase(std::min(why.find('"'), why.size()));
-    throw Error(ErrorCode::invalid_argument, "cannot read the PostgreSQL URL", why,
-                "write postgresql://user:password@host:port/database, with special characters percent-encoded");
+    throw Error(
+        ErrorCode::invalid_argument, "cannot read the PostgreSQL URL", why,
+        "write postgresql://user:password@host:port/database, with special characters percent-encoded");
   }
   std::string user;
   std::string host;
@@ -78,9 +79,12 @@ PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& opt
                .connect_timeout = options.connect_timeout,
                .log = options.log},
       pool_(pool_options(options, context_.name), [this] { return std::make_unique<Connection>(context_); }),
-      outbox_(schema_, options.clock, [this](const auto& work) { with_connection(work); }, [this] { check_schema(); }),
-      outbox_admin_(dialect(schema_, options.clock,
-                            [this](std::string_view sql, std::span<const Value> params) { return run_alone(sql, params); })) {}
+      outbox_(
+          schema_, options.clock, [this](const auto& work) { with_connection(work); },
+          [this] { check_schema(); }),
+      outbox_admin_(dialect(
+          schema_, options.clock,
+          [this](std::string_view sql, std::span<const Value> params) { return run_alone(sql, params); })) {}
 
 ConnectionPool::Lease PostgresStorage::acquire() {
   // A restarted server leaves a pool full of dead connections; each shows it at a look, without a round trip.
@@ -96,7 +100,9 @@ void PostgresStorage::with_connection(const std::function<void(Connection&)>& wo
   work(static_cast<Connection&>(*lease));
 }
 
-Transaction PostgresStorage::begin() { return Transaction(std::make_unique<PooledSession>(acquire())); }
+Transaction PostgresStorage::begin() {
+  return Transaction(std::make_unique<PooledSession>(acquire()));
+}
 
 MigrationReport PostgresStorage::migrate(const MigrateOptions& options) {
   MigrationReport report;

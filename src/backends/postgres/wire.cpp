@@ -68,7 +68,9 @@ void Params::put64(std::uint64_t value) {
   put32(static_cast<std::uint32_t>(value & 0xffffffffU));
 }
 
-void Params::own(std::size_t from) { slots_.push_back({nullptr, from, checked_length(buffer_.size() - from)}); }
+void Params::own(std::size_t from) {
+  slots_.push_back({nullptr, from, checked_length(buffer_.size() - from)});
+}
 
 Params& Params::null() {
   slots_.push_back({nullptr, 0, -1});
