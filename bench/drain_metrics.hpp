@@ -17,9 +17,15 @@ class DrainMetrics final : public MetricsExporter {
  public:
   void increment_hot_dropped() override { ++dropped_; }
   void increment_stale_completions(std::size_t events) override { stale_ += events; }
-  void observe_flush(std::size_t events, Duration) override {
+  void observe_claim(std::size_t events, Duration time) override {
+    const std::lock_guard lock(mutex_);
+    claimed_ += events;
+    claim_time_ += time;
+  }
+  void observe_flush(std::size_t events, Duration time) override {
     {
       const std::lock_guard lock(mutex_);
+      flush_time_ += time;
       flushed_ += events;
       ++flushes_;
       if (flushed_ < awaited_) return;
@@ -47,6 +53,15 @@ class DrainMetrics final : public MetricsExporter {
     const std::lock_guard lock(mutex_);
     return flushes_ == 0 ? 0 : static_cast<double>(flushed_) / static_cast<double>(flushes_);
   }
+  /// Spent in the store, per event.
+  [[nodiscard]] double claim_micros() const {
+    const std::lock_guard lock(mutex_);
+    return claimed_ == 0 ? 0 : static_cast<double>(claim_time_.count()) / static_cast<double>(claimed_);
+  }
+  [[nodiscard]] double flush_micros() const {
+    const std::lock_guard lock(mutex_);
+    return flushed_ == 0 ? 0 : static_cast<double>(flush_time_.count()) / static_cast<double>(flushed_);
+  }
 
  private:
   std::atomic<std::size_t> dropped_{0};
@@ -56,6 +71,9 @@ class DrainMetrics final : public MetricsExporter {
   std::size_t flushed_ = 0;
   std::size_t flushes_ = 0;
   std::size_t awaited_ = 0;
+  std::size_t claimed_ = 0;
+  Duration claim_time_{};
+  Duration flush_time_{};
 };
 
 }  // namespace postrider::bench

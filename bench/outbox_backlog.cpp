@@ -21,8 +21,7 @@ OutboxOptions drain_options(DrainMetrics& metrics) {
 }
 
 /// Starts an outbox on what is pending; returns the rate at which the first `rows` became DONE.
-double drain(Storage& storage, std::size_t rows) {
-  DrainMetrics metrics;
+double drain(Storage& storage, std::size_t rows, DrainMetrics& metrics) {
   Outbox outbox(storage, drain_options(metrics));
   outbox.on(EventType(bench_type), [](const Event&) {});
   const Stopwatch watch;
@@ -42,20 +41,23 @@ void outbox_backlog(Report& report, BackendKind kind, const std::string& line) {
       line, default_rounds,
       [&] {
         large.seed(large_backlog - static_cast<std::size_t>(large.count("status = 0")));
-        return drain(large.storage(), window);
+        DrainMetrics metrics;
+        return drain(large.storage(), window, metrics);
       },
       [&] {
         double seconds = 0;
         for (int i = 0; i < small_drains; ++i) {
           small.seed(small_backlog);
-          seconds += small_backlog / drain(small.storage(), small_backlog);
+          DrainMetrics metrics;
+          seconds += small_backlog / drain(small.storage(), small_backlog, metrics);
         }
         return small_drains * small_backlog / seconds;
       });
   // Then all that is left, once: nothing may be forgotten, and memory must not depend on it.
   const auto left = static_cast<std::size_t>(large.count("status = 0"));
   reset_peak_resident();
-  const double whole = drain(large.storage(), left);
+  DrainMetrics metrics;
+  const double whole = drain(large.storage(), left, metrics);
   if (large.count("status <> 1") != 0) throw std::runtime_error("the backlog was not drained completely");
   report.print({line,
                 rates.ours,
@@ -67,6 +69,8 @@ void outbox_backlog(Report& report, BackendKind kind, const std::string& line) {
                  {"spread", rates.spread},
                  {"whole_drain", whole},
                  {"whole_drain_events", static_cast<double>(left)},
+                 {"claim_us_per_event", metrics.claim_micros()},
+                 {"flush_us_per_event", metrics.flush_micros()},
                  {"peak_resident_mb", peak_resident_mb()}}});
 }
 
