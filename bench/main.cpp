@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// postrider-bench [--list] [PREFIX...]: JSON lines on stdout, everything else on stderr. See
+// docs/benchmarks.md.
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <set>
+
+#include "outbox.hpp"
+
+namespace {
+
+using namespace postrider;
+using namespace postrider::bench;
+
+std::vector<Bench> all_benches() {
+  std::vector<Bench> benches;
+  const auto one = [&](const std::string& line, std::function<void(Report&, const std::string&)> run) {
+    benches.push_back({{line}, [line, run](Report& report) { run(report, line); }});
+  };
+  const auto cycle = [&](const std::string& line, BackendKind kind, double target) {
+    one(line, [=](Report& report, const std::string& name) { outbox_cycle(report, kind, name, target); });
+  };
+  const auto publish1 = [&](const std::string& line, int threads, bool delivered) {
+    one(line,
+        [=](Report& report, const std::string& name) { outbox_publish1(report, threads, delivered, name); });
+  };
+  const auto latency = [&](const std::string& line, BackendKind kind) {
+    benches.push_back(
+        {{line + ".p50", line + ".p99"}, [=](Report& report) { outbox_hot_latency(report, kind, line); }});
+  };
+  const auto backlog = [&](const std::string& line, BackendKind kind) {
+    one(line, [=](Report& report, const std::string& name) { outbox_backlog(report, kind, name); });
+  };
+
+  cycle("outbox.postgres.cycle", BackendKind::postgres, 0.70);
+  publish1("outbox.postgres.publish1.c1", 1, false);
+  publish1("outbox.postgres.publish1.c16", 16, false);
+  publish1("outbox.postgres.publish1_delivered.c1", 1, true);
+  publish1("outbox.postgres.publish1_delivered.c16", 16, true);
+  cycle("outbox.sqlite.cycle", BackendKind::sqlite, 0.70);
+  cycle("outbox.mariadb.cycle", BackendKind::mariadb, 0.60);
+  latency("outbox.hot_latency", BackendKind::sqlite);
+  latency("outbox.hot_latency.postgres", BackendKind::postgres);
+  backlog("outbox.backlog.postgres", BackendKind::postgres);
+  backlog("outbox.backlog.sqlite", BackendKind::sqlite);
+  backlog("outbox.backlog.mariadb", BackendKind::mariadb);
+  one("outbox.memory", [](Report& report, const std::string& name) { outbox_memory(report, name); });
+  return benches;
+}
+
+bool wanted(const Bench& bench, const Report& report) {
+  return std::any_of(bench.lines.begin(), bench.lines.end(),
+                     [&](const auto& line) { return report.wanted(line); });
+}
+
+/// The lines whose names begin with one of the prefixes; all, when there are none. A prefix that is a line's
+/// whole name means that line alone: `…c1` does not mean `…c16`.
+std::set<std::string, std::less<>> choose(const std::vector<Bench>& benches,
+                                          const std::vector<std::string>& prefixes) {
+  std::set<std::string, std::less<>> all;
+  for (const Bench& bench : benches) all.insert(bench.lines.begin(), bench.lines.end());
+  if (prefixes.empty()) return all;
+  std::set<std::string, std::less<>> chosen;
+  for (const std::string& prefix : prefixes) {
+    const bool whole = all.contains(prefix);
+    for (const std::string& line : all) {
+      if (whole ? line == prefix : line.starts_with(prefix)) chosen.insert(line);
+    }
+  }
+  return chosen;
+}
+
+/// Returns whether the benchmark could be run.
+bool run(const Bench& bench, Report& report) {
+  const std::string& name = bench.lines.front();
+  const Stopwatch watch;
+  try {
+    bench.run(report);
+    say(name + ": took " + std::to_string(static_cast<int>(watch.seconds())) + " s");
+    return true;
+  } catch (const Unavailable& error) {
+    say("*** " + name + ": NOT RUN: " + error.what());
+  } catch (const std::exception& error) {
+    say("*** " + name + ": FAILED: " + error.what());
+  }
+  return false;
+}
+
+int bench_main(const std::vector<std::string>& arguments) {
+  if (arguments.size() == 4 && arguments[0] == "--memory-child") {
+    return outbox_memory_child(arguments[1], arguments[2], std::stoull(arguments[3]));
+  }
+  std::vector<std::string> prefixes;
+  bool list = false;
+  for (const std::string& argument : arguments) {
+    if (argument == "--list") {
+      list = true;
+    } else if (argument.starts_with("-")) {
+      std::cerr << "usage: postrider-bench [--list] [PREFIX...]\n";
+      return argument == "--help" ? 0 : 2;
+    } else {
+      prefixes.push_back(argument);
+    }
+  }
+
+  const std::vector<Bench> benches = all_benches();
+  const auto chosen = choose(benches, prefixes);
+  if (chosen.empty()) {
+    std::cerr << "postrider-bench: nothing has such a name. Hint: postrider-bench --list\n";
+    return 2;
+  }
+  Report report(chosen);
+  bool all_ran = true;
+  for (const Bench& bench : benches) {
+    if (!wanted(bench, report)) continue;
+    if (list) {
+      for (const std::string& line : bench.lines) {
+        if (report.wanted(line)) std::cout << line << "\n";
+      }
+    } else if (!run(bench, report)) {
+      all_ran = false;
+    }
+  }
+  if (!all_ran) std::cerr << "postrider-bench: not everything could be measured, see *** above\n";
+  return all_ran ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return bench_main({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    std::cerr << "postrider-bench: " << error.what() << "\n";
+    return 1;
+  }
+}
