@@ -92,8 +92,9 @@ class OutboxStore {
   /// longer than their own statement and never get the same row.
   ///
   /// Ordered rows: for each key among the due rows and each of `continue_keys`, the head (lowest seq pending row of the key) is
-  /// taken if it is due (for continue_keys: if it is available and not leased to another owner), and after it the rows that
-  /// follow it in seq, up to the first that is not yet available or is leased to another living owner, as far as `limit` goes. Due
+  /// taken if it is due (for continue_keys: if it is available and nobody holds it), and after it the rows that follow it
+  /// in seq, up to the first that is not yet available or that somebody holds, as far as `limit` goes. A row is held while it has an owner and
+  /// its lease lasts; a row that the claimer itself holds is no exception: it is at work there, or its commit is about to hand it over. Due
   /// ordered rows that turned out to be blocked by their head are deferred (lease_until without owner) until the head falls due, at least
   /// 100 ms, so that a blocked backlog is not scanned again and again. Results of one key are in order of seq.
   virtual std::vector<ClaimedEvent> claim(const ClaimRequest& request) = 0;

@@ -88,13 +88,13 @@ void Claim::take_run(const std::string& key, bool continuing) {
     const std::size_t room = request_.limit - claimed_.size();
     while (run.size() < room && statement.step()) {
       const bool available = statement.integer(1) <= now_;
-      const bool others =
-          !statement.is_null(3) && statement.text(3) != request_.owner && statement.integer(4) > now_;
+      // Also by this very node: then it is at work here, or its commit is about to hand it over.
+      const bool held = !statement.is_null(3) && statement.integer(4) > now_;
       const bool head = run.empty();
       if (head) head_due = statement.integer(2);
       // A head must be due, unless this node goes on with a run of its own; what follows it comes along also when it is
-      // deferred or leased to this very node.
-      const bool wanted = head && !continuing ? head_due <= now_ : available && !others;
+      // deferred.
+      const bool wanted = head && !continuing ? head_due <= now_ : available && !held;
       if (!wanted) break;
       run.push_back(statement.integer(0));
     }
