@@ -39,7 +39,7 @@ struct Settings {
   std::map<std::string, long> numbers{
       {"transactions", 0},  // per publisher; -1: until killed
       {"drain", 0},         // 1: end when nothing is pending, without waiting for the end of stdin
-      {"migrate", 1},    {"publishers", 2}, {"workers", 4},    {"lease", 1000}, {"poll", 40},
+      {"migrate", 1},    {"publishers", 2}, {"lane", 0}, {"workers", 4},    {"lease", 1000}, {"poll", 40},
       {"capacity", 16},  {"attempts", 3},   {"batch", 20},     {"wait", 0},  // 1: listeners wait for orders that say so
       {"fail_after_wait", 0},
   };
@@ -280,8 +280,8 @@ void serve(const Settings& settings) {
   });
   std::vector<std::thread> publishers;
   if (settings["transactions"] != 0) {
-    for (int lane = 0; lane < settings["publishers"]; ++lane) {
-      publishers.emplace_back([&, lane] { Publisher(*storage, outbox, settings, notes, lane).run(); });
+    for (int i = 0; i < settings["publishers"]; ++i) {
+      publishers.emplace_back([&, lane = static_cast<int>(settings["lane"]) + i] { Publisher(*storage, outbox, settings, notes, lane).run(); });
     }
   }
   for (std::thread& publisher : publishers) publisher.join();

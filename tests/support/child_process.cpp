@@ -174,6 +174,14 @@ void ChildProcess::signal(int number) noexcept {
   if (!end_) ::kill(pid_, number);  // not reaped yet, so the number is still its own
 }
 
+void ChildProcess::freeze() {
+  signal(SIGSTOP);
+  siginfo_t info{};
+  while (::waitid(P_PID, static_cast<id_t>(pid_), &info, WSTOPPED) != 0) {
+    if (errno != EINTR) fail("waitid");
+  }
+}
+
 std::optional<ProcessEnd> ChildProcess::wait(Timeout timeout) {
   if (end_) return end_;
   const Clock::time_point deadline = Clock::now() + timeout;

@@ -52,6 +52,8 @@ class ChildProcess {
   void close_stdin() noexcept;
 
   void signal(int number) noexcept;
+  /// SIGSTOP; returns when it stands still. `signal(SIGCONT)` lets it go on.
+  void freeze();
   /// Waits for its end, reading what it still says. Empty when the time is over.
   [[nodiscard]] std::optional<ProcessEnd> wait(Timeout timeout = std::chrono::seconds{60});
   /// SIGKILL, and how it ended: perhaps by itself, just before.

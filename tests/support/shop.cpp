@@ -9,8 +9,10 @@
 #include <filesystem>
 #include <iostream>
 #include <stdexcept>
+#include <thread>
 
 #include "postrider/open.hpp"
+#include "postrider/outbox_admin.hpp"
 
 namespace postrider::test {
 namespace {
@@ -157,6 +159,16 @@ std::unique_ptr<Storage> CrashDatabase::open() const {
   StorageOptions options;
   options.schema = Identifier(schema_);
   return postrider::open(url_, options);
+}
+
+bool await_nothing_pending(Storage& storage, std::chrono::seconds timeout) {
+  OutboxAdmin admin(storage.outbox_admin_store());
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  while (admin.counts().pending > 0) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds{20});  // other processes work on it; nobody tells us
+  }
+  return true;
 }
 
 std::vector<BackendKind> crash_backends() {

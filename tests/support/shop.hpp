@@ -3,6 +3,7 @@
 // event. What is in that table afterwards was committed, whatever happened to the process that wrote it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -94,7 +95,10 @@ class CrashDatabase {
   bool keep_ = false;
 };
 
-/// What parametrised tests run on: every backend that is built in. Named by `backend_name`.
+/// Asks until nothing is pending. False when that takes too long.
+[[nodiscard]] bool await_nothing_pending(Storage& storage, std::chrono::seconds timeout = std::chrono::seconds{60});
+
+/// What parametrised tests run on: every backend that is built in.
 [[nodiscard]] std::vector<BackendKind> crash_backends();
 
 }  // namespace postrider::test
