@@ -27,7 +27,8 @@ class NodeProcess {
   NodeProcess(const std::string& program, const Place& place, bool only_deliver) : pid_(::fork()) {
     if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
     if (pid_ == 0) {
-      ::execl(program.c_str(), program.c_str(), only_deliver ? "--deliver" : "--node", place.folder.c_str(), nullptr);
+      ::execl(program.c_str(), program.c_str(), only_deliver ? "--deliver" : "--node", place.folder.c_str(),
+              nullptr);
       ::_exit(127);
     }
   }
@@ -55,9 +56,10 @@ class NodeProcess {
 /// The live table: drawn over itself on a terminal, a line every two seconds elsewhere.
 class Board {
  public:
-  explicit Board(const Place& place) : counters_(Counters::map(place)), terminal_(::isatty(STDOUT_FILENO) == 1) {
-    std::printf("%6s  %10s %10s %8s %6s %8s %9s %9s  %s\n", "second", "published", "delivered", "retried", "dead",
-                "pending", "events/s", "latency", "what happens");
+  explicit Board(const Place& place)
+      : counters_(Counters::map(place)), terminal_(::isatty(STDOUT_FILENO) == 1) {
+    std::printf("%6s  %10s %10s %8s %6s %8s %9s %9s  %s\n", "second", "published", "delivered", "retried",
+                "dead", "pending", "events/s", "latency", "what happens");
   }
 
   void draw(const postrider::OutboxCounts& counts, const std::string& what, bool force = false) {
@@ -72,9 +74,10 @@ class Board {
     }
     if (!terminal_ && !force && now < next_line_) return;
     next_line_ = now + 2s;
-    std::printf("%s%6.1f  %10llu %10llu %8llu %6lld %8lld %9.0f %6.0f us  %-44s%s", terminal_ ? "\r" : "", seconds,
-                static_cast<unsigned long long>(counters_.published.load()),
-                static_cast<unsigned long long>(delivered), static_cast<unsigned long long>(counters_.retried.load()),
+    std::printf("%s%6.1f  %10llu %10llu %8llu %6lld %8lld %9.0f %6.0f us  %-44s%s", terminal_ ? "\r" : "",
+                seconds, static_cast<unsigned long long>(counters_.published.load()),
+                static_cast<unsigned long long>(delivered),
+                static_cast<unsigned long long>(counters_.retried.load()),
                 static_cast<long long>(counts.dead), static_cast<long long>(counts.pending), rate_,
                 counters_.median_latency(), what.c_str(), terminal_ && !force ? "" : "\n");
     std::fflush(stdout);
@@ -103,8 +106,9 @@ void print(const BalanceSheet& sheet) {
   line("delivered again after the crash, with the same id", sheet.repeated);
   line("lost", sheet.lost);
   line("phantoms (delivered, yet never committed)", sheet.phantom);
-  std::printf("\n%s\n", sheet.balanced() ? "Balanced: committed = delivered + dead. Nothing lost, nothing phantom."
-                                         : "NOT BALANCED.");
+  std::printf("\n%s\n", sheet.balanced()
+                            ? "Balanced: committed = delivered + dead. Nothing lost, nothing phantom."
+                            : "NOT BALANCED.");
 }
 
 /// The second word of each line, counted.
@@ -155,17 +159,19 @@ BalanceSheet check_books(const Place& place) {
 }
 
 int run_manager(const Place& place, std::chrono::seconds length, const std::string& program) {
-  std::printf("A shop takes orders for %lld seconds on embedded SQLite (%s).\n", static_cast<long long>(length.count()),
-              place.url().c_str());
-  std::printf("Each order and its event commit in one transaction; one in twelve is rolled back; the mail server is\n"
-              "busy at times; and in the middle the shop is killed with kill -9.\n\n");
+  std::printf("A shop takes orders for %lld seconds on embedded SQLite (%s).\n",
+              static_cast<long long>(length.count()), place.url().c_str());
+  std::printf(
+      "Each order and its event commit in one transaction; one in twelve is rolled back; the mail server is\n"
+      "busy at times; and in the middle the shop is killed with kill -9.\n\n");
   // The tables first, so that the board has something to read.
   auto storage = postrider::open(place.url());
   storage->migrate();
   postrider::Outbox outbox{*storage};
   Board board(place);
 
-  const auto show_until = [&](SteadyClock::time_point end, const char* what, NodeProcess* until_ended = nullptr) {
+  const auto show_until = [&](SteadyClock::time_point end, const char* what,
+                              NodeProcess* until_ended = nullptr) {
     while (SteadyClock::now() < end && !(until_ended != nullptr && until_ended->ended())) {
       board.draw(outbox.admin().counts(), what);
       std::this_thread::sleep_for(100ms);

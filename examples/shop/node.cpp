@@ -42,8 +42,8 @@ class Book {
 };
 
 /// Takes one order: the business row and its event in one transaction. Some customers change their mind.
-void take_order(postrider::Storage& storage, postrider::Outbox& outbox, Counters& counters, const Book& cancelled,
-                bool changes_mind) {
+void take_order(postrider::Storage& storage, postrider::Outbox& outbox, Counters& counters,
+                const Book& cancelled, bool changes_mind) {
   const auto number = counters.next_order.fetch_add(1) + 1;
   const std::string order = std::to_string(number);
 

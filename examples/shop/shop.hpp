@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The demo shop: one program, two roles. A *node* takes orders and delivers their events; the *manager* starts it, kills
-// it, starts it again, shows the board and checks the books.
+// The demo shop: one program, two roles. A *node* takes orders and delivers their events; the *manager*
+// starts it, kills it, starts it again, shows the board and checks the books.
 #pragma once
 
 #include <array>
@@ -33,7 +33,8 @@ struct Counters {
   std::atomic<std::uint64_t> delivered;
   std::atomic<std::uint64_t> retried;
   std::atomic<std::uint64_t> next_order;
-  /// Time from placing the order (before its transaction commits) to the listener, by powers of two of a microsecond.
+  /// Time from placing the order (before its transaction commits) to the listener, by powers of two of a
+  /// microsecond.
   std::array<std::atomic<std::uint64_t>, buckets> latency;
 
   /// Maps the file, creating it at need. Stays mapped until the process ends.
@@ -43,8 +44,8 @@ struct Counters {
   [[nodiscard]] double median_latency() const noexcept;
 };
 
-/// Takes orders until told to stop (SIGTERM), delivering as it goes; with `only_deliver` just works off what is left.
-/// Returns the process's exit code.
+/// Takes orders until told to stop (SIGTERM), delivering as it goes; with `only_deliver` just works off what
+/// is left. Returns the process's exit code.
 int run_node(const Place& place, bool only_deliver);
 
 /// The whole show. Returns 0 when the books balance.
@@ -52,10 +53,10 @@ int run_manager(const Place& place, std::chrono::seconds length, const std::stri
 
 /// What the books say at the end.
 struct BalanceSheet {
-  std::uint64_t orders = 0;      ///< committed, from the shop's own table
-  std::uint64_t cancelled = 0;   ///< rolled back
-  std::uint64_t delivered = 0;   ///< distinct events in the mail book
-  std::uint64_t repeated = 0;    ///< mails sent again with the same event id
+  std::uint64_t orders = 0;     ///< committed, from the shop's own table
+  std::uint64_t cancelled = 0;  ///< rolled back
+  std::uint64_t delivered = 0;  ///< distinct events in the mail book
+  std::uint64_t repeated = 0;   ///< mails sent again with the same event id
   std::uint64_t dead = 0;
   std::uint64_t pending = 0;
   std::uint64_t lost = 0;     ///< ordered, yet neither mailed nor dead nor pending

@@ -16,7 +16,8 @@ using TimePoint = std::chrono::sys_time<Duration>;
 /// Time that never goes backwards; the only time that deadlines inside a process are measured in.
 using SteadyPoint = std::chrono::steady_clock::time_point;
 
-/// Where time comes from. Thread-safe. Everything that waits, waits through its clock, so that tests can drive it.
+/// Where time comes from. Thread-safe. Everything that waits, waits through its clock, so that tests can
+/// drive it.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -24,9 +25,10 @@ class Clock {
   [[nodiscard]] virtual TimePoint now() const = 0;
   [[nodiscard]] virtual SteadyPoint steady_now() const = 0;
 
-  /// Releases `mutex`, waits for a notification or until `deadline` by this clock, takes `mutex` again. May wake
-  /// without cause: call it in a loop.
-  virtual void wait_until(CondVar& condition, Mutex& mutex, SteadyPoint deadline) POSTRIDER_REQUIRES(mutex) = 0;
+  /// Releases `mutex`, waits for a notification or until `deadline` by this clock, takes `mutex` again. May
+  /// wake without cause: call it in a loop.
+  virtual void wait_until(CondVar& condition, Mutex& mutex, SteadyPoint deadline)
+      POSTRIDER_REQUIRES(mutex) = 0;
 
   /// The computer's own clocks. Lives for ever.
   [[nodiscard]] static Clock& system() noexcept;
@@ -41,12 +43,13 @@ class ManualClock final : public Clock {
   [[nodiscard]] SteadyPoint steady_now() const override;
   void wait_until(CondVar& condition, Mutex& mutex, SteadyPoint deadline) override POSTRIDER_REQUIRES(mutex);
 
-  /// Moves both clocks forward; throws Error(invalid_argument) when told to go back. Must not be called while holding a
-  /// mutex that somebody waits with.
+  /// Moves both clocks forward; throws Error(invalid_argument) when told to go back. Must not be called while
+  /// holding a mutex that somebody waits with.
   void advance(Duration by);
   /// Sets the wall clock alone, backwards too: steady time is untouched, as on a real machine.
   void set_wall(TimePoint now);
-  /// How many threads wait for a time that has not come; lets a test advance only when its subject has gone to sleep.
+  /// How many threads wait for a time that has not come; lets a test advance only when its subject has gone
+  /// to sleep.
   [[nodiscard]] std::size_t waiters() const;
   /// Blocks until at least `count` threads wait. False when `timeout`, in real time, passed before.
   [[nodiscard]] bool await_waiters(std::size_t count, Duration timeout = std::chrono::seconds{10}) const;

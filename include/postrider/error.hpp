@@ -7,7 +7,8 @@
 
 namespace postrider {
 
-/// What kind of thing went wrong. Ask `retryable()`, `in_doubt()` and `connection_lost()` before you look at the code.
+/// What kind of thing went wrong. Ask `retryable()`, `in_doubt()` and `connection_lost()` before you look at
+/// the code.
 enum class ErrorCode {
   invalid_argument,    ///< A value was refused; the message names it and its bound.
   not_in_transaction,  ///< `publish` was called without an active transaction.
@@ -40,7 +41,8 @@ class Error : public std::runtime_error {
 
   /// The message reads "postrider: <what>: <why>. Hint: <hint>"; `why` and `hint` may be empty.
   Error(ErrorCode code, std::string_view what, std::string_view why = {}, std::string_view hint = {});
-  Error(ErrorCode code, Facts facts, std::string_view what, std::string_view why = {}, std::string_view hint = {});
+  Error(ErrorCode code, Facts facts, std::string_view what, std::string_view why = {},
+        std::string_view hint = {});
 
   [[nodiscard]] ErrorCode code() const noexcept { return code_; }
   [[nodiscard]] const std::string& sqlstate() const noexcept { return facts_.sqlstate; }

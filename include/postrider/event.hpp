@@ -82,8 +82,8 @@ class EventBuilder {
   EventBuilder& operator=(EventBuilder&&) noexcept;
   ~EventBuilder();
 
-  EventBuilder& id(EventId id);                             ///< default: a new ULID
-  EventBuilder& occurred_at(TimePoint time);                ///< default: now
+  EventBuilder& id(EventId id);               ///< default: a new ULID
+  EventBuilder& occurred_at(TimePoint time);  ///< default: now
   EventBuilder& aggregate(AggregateType type, std::string id);
   EventBuilder& aggregate_type(AggregateType type);
   EventBuilder& aggregate_id(std::string id);
@@ -95,12 +95,12 @@ class EventBuilder {
   EventBuilder& json(std::string payload);
   EventBuilder& bytes(std::string payload);
 
-  /// Throws Error(invalid_argument) naming the field that is missing, doubled or out of bounds; a malformed JSON payload
-  /// is reported with its position. The builder is spent afterwards.
+  /// Throws Error(invalid_argument) naming the field that is missing, doubled or out of bounds; a malformed
+  /// JSON payload is reported with its position. The builder is spent afterwards.
   [[nodiscard]] Event build();
 
-  /// For stores: rebuilds an event from its row. `headers_json` is decoded and checked to be an object of strings.
-  /// Throws Error(invalid_argument) like `build`.
+  /// For stores: rebuilds an event from its row. `headers_json` is decoded and checked to be an object of
+  /// strings. Throws Error(invalid_argument) like `build`.
   EventBuilder& headers_json(std::string_view text);
 
  private:

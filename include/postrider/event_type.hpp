@@ -9,11 +9,12 @@
 
 namespace postrider {
 
-/// An enum that names its values: declare `std::string_view event_name(MyEnum)` (or `aggregate_name`) beside it, found by
-/// argument-dependent lookup.
+/// An enum that names its values: declare `std::string_view event_name(MyEnum)` (or `aggregate_name`) beside
+/// it, found by argument-dependent lookup.
 ///
 ///     enum class UserEvents { user_created, user_deleted };
-///     constexpr std::string_view event_name(UserEvents e) { return e == UserEvents::user_created ? "UserCreated" : "UserDeleted"; }
+///     constexpr std::string_view event_name(UserEvents e) { return e == UserEvents::user_created ?
+///     "UserCreated" : "UserDeleted"; }
 template <class E>
 concept EventEnum = std::is_enum_v<E> && requires(E e) {
   { event_name(e) } -> std::convertible_to<std::string_view>;
@@ -23,8 +24,8 @@ concept AggregateEnum = std::is_enum_v<E> && requires(E e) {
   { aggregate_name(e) } -> std::convertible_to<std::string_view>;
 };
 
-/// The name of a kind of event: from a string, or from your enum. Its length (1 to 128 characters) is checked when an
-/// event is built.
+/// The name of a kind of event: from a string, or from your enum. Its length (1 to 128 characters) is checked
+/// when an event is built.
 class EventType {
  public:
   EventType(std::string name) : name_(std::move(name)) {}  // NOLINT(google-explicit-constructor)
@@ -47,7 +48,8 @@ class AggregateType {
   AggregateType(std::string_view name) : name_(name) {}        // NOLINT(google-explicit-constructor)
   AggregateType(const char* name) : name_(name) {}             // NOLINT(google-explicit-constructor)
   template <AggregateEnum E>
-  AggregateType(E value) : name_(std::string_view(aggregate_name(value))) {}  // NOLINT(google-explicit-constructor)
+  AggregateType(E value)
+      : name_(std::string_view(aggregate_name(value))) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] const std::string& name() const noexcept { return name_; }
   friend bool operator==(const AggregateType&, const AggregateType&) = default;

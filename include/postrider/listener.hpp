@@ -21,7 +21,9 @@ class Outcome {
   /// Come back later, not counted as an attempt: the other side asked for patience.
   [[nodiscard]] static Outcome retry_after(Duration delay) { return Outcome(Kind::retry_after, delay, {}); }
   /// Like throwing an exception with this text: counted, retried by the policy, dead after the last attempt.
-  [[nodiscard]] static Outcome failed(std::string reason) { return Outcome(Kind::failed, {}, std::move(reason)); }
+  [[nodiscard]] static Outcome failed(std::string reason) {
+    return Outcome(Kind::failed, {}, std::move(reason));
+  }
   /// Never try again: straight to the dead letters.
   [[nodiscard]] static Outcome dead(std::string reason) { return Outcome(Kind::dead, {}, std::move(reason)); }
 
@@ -30,7 +32,8 @@ class Outcome {
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
 
  private:
-  Outcome(Kind kind, Duration delay, std::string reason) : kind_(kind), delay_(delay), reason_(std::move(reason)) {}
+  Outcome(Kind kind, Duration delay, std::string reason)
+      : kind_(kind), delay_(delay), reason_(std::move(reason)) {}
   Kind kind_;
   Duration delay_;
   std::string reason_;
@@ -45,29 +48,30 @@ struct Delivery {
   Source source;
 };
 
-/// Any callable with `(const Event&)` or `(const Event&, const Delivery&)` that returns void or Outcome. Runs on worker
-/// threads, for different events at the same time. An exception counts as a failed attempt.
+/// Any callable with `(const Event&)` or `(const Event&, const Delivery&)` that returns void or Outcome. Runs
+/// on worker threads, for different events at the same time. An exception counts as a failed attempt.
 class Listener {
  public:
   template <class F>
-    requires(!std::same_as<std::remove_cvref_t<F>, Listener> &&
-             (std::invocable<F&, const Event&> || std::invocable<F&, const Event&, const Delivery&>))
-  Listener(F&& function)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
-      : call_([f = std::forward<F>(function)](const Event& event, const Delivery& delivery) mutable -> Outcome {
-          const auto invoke = [&]() -> decltype(auto) {
-            if constexpr (std::invocable<F&, const Event&, const Delivery&>) {
-              return f(event, delivery);
-            } else {
-              return f(event);
-            }
-          };
-          if constexpr (std::is_void_v<decltype(invoke())>) {
-            invoke();
-            return Outcome::done();
-          } else {
-            return invoke();
-          }
-        }) {}
+  requires(!std::same_as<std::remove_cvref_t<F>, Listener> &&
+           (std::invocable<F&, const Event&> || std::invocable<F&, const Event&, const Delivery&>))
+      Listener(F&& function)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
+      : call_(
+            [f = std::forward<F>(function)](const Event& event, const Delivery& delivery) mutable -> Outcome {
+              const auto invoke = [&]() -> decltype(auto) {
+                if constexpr (std::invocable<F&, const Event&, const Delivery&>) {
+                  return f(event, delivery);
+                } else {
+                  return f(event);
+                }
+              };
+              if constexpr (std::is_void_v<decltype(invoke())>) {
+                invoke();
+                return Outcome::done();
+              } else {
+                return invoke();
+              }
+            }) {}
 
   Outcome operator()(const Event& event, const Delivery& delivery) const { return call_(event, delivery); }
 

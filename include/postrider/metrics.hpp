@@ -8,8 +8,8 @@
 
 namespace postrider {
 
-/// Where the engines count. Called from any thread, at times many thousand times a second: be quick, don't throw.
-/// Every method does nothing by default: override what you want to see.
+/// Where the engines count. Called from any thread, at times many thousand times a second: be quick, don't
+/// throw. Every method does nothing by default: override what you want to see.
 class MetricsExporter {
  public:
   virtual ~MetricsExporter() = default;

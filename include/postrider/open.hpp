@@ -15,18 +15,20 @@
 
 namespace postrider {
 
-/// Opens a database by its URL: `sqlite:shop.db`, `postgresql://user@host/db`, `mariadb://user:password@host/db`. PostgreSQL and MariaDB need
-/// their component linked (`postrider::postgres`, `postrider::mariadb`). Does not create tables: call `migrate()`.
+/// Opens a database by its URL: `sqlite:shop.db`, `postgresql://user@host/db`,
+/// `mariadb://user:password@host/db`. PostgreSQL and MariaDB need their component linked
+/// (`postrider::postgres`, `postrider::mariadb`). Does not create tables: call `migrate()`.
 ///
 /// Static on purpose: its body depends on the components of the program that includes it.
-[[nodiscard]] static inline std::unique_ptr<Storage> open(std::string_view url, const StorageOptions& options = {}) {
-  const std::array drivers{
-      sqlite::driver(),
+[[nodiscard]] static inline std::unique_ptr<Storage> open(std::string_view url,
+                                                          const StorageOptions& options = {}) {
+  const std::array drivers {
+    sqlite::driver(),
 #if defined(POSTRIDER_WITH_POSTGRES)
-      postgres::driver(),
+        postgres::driver(),
 #endif
 #if defined(POSTRIDER_WITH_MARIADB)
-      mariadb::driver(),
+        mariadb::driver(),
 #endif
   };
   return open_with(drivers, url, options);

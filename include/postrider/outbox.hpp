@@ -24,20 +24,22 @@
 
 namespace postrider {
 
-/// Everything that can be set, with its default. `Outbox`'s constructor checks each value and names the one it refuses.
+/// Everything that can be set, with its default. `Outbox`'s constructor checks each value and names the one
+/// it refuses.
 struct OutboxOptions {
-  /// How many events run at the same time (1 to 1024). Listeners run on these threads, synchronously: slow listeners slow
-  /// down dispatching, never publishing.
+  /// How many events run at the same time (1 to 1024). Listeners run on these threads, synchronously: slow
+  /// listeners slow down dispatching, never publishing.
   std::size_t workers = 4;
   std::size_t hot_queue_capacity = 1000;   ///< 1 to 1,000,000
   std::size_t cold_queue_capacity = 1000;  ///< 1 to 1,000,000
 
   bool poller_enabled = true;
-  /// The longest pause between two looks into the database. The poller looks sooner when it has reason to: after a full
-  /// batch, after a queue overflow, when a retry falls due.
+  /// The longest pause between two looks into the database. The poller looks sooner when it has reason to:
+  /// after a full batch, after a queue overflow, when a retry falls due.
   Duration poller_interval = std::chrono::milliseconds{5000};
   std::size_t poller_batch_size = 200;  ///< 1 to 10,000
-  /// How long a row published through an adopted transaction waits for `Staged::committed()` before pollers may take it.
+  /// How long a row published through an adopted transaction waits for `Staged::committed()` before pollers
+  /// may take it.
   Duration poller_skip_recent = std::chrono::milliseconds{1000};
 
   Duration retry_base_delay = std::chrono::milliseconds{200};
@@ -46,8 +48,8 @@ struct OutboxOptions {
   /// Instead of the exponential policy made of the two delays above.
   std::shared_ptr<const RetryPolicy> retry_policy{};
 
-  /// How long a node's claim on a row lasts without renewal. A crashed node's events are delivered by another one, or by
-  /// its successor, after this time at the latest. Living nodes renew theirs.
+  /// How long a node's claim on a row lasts without renewal. A crashed node's events are delivered by another
+  /// one, or by its successor, after this time at the latest. Living nodes renew theirs.
   Duration lease = std::chrono::seconds{30};
   /// Events of the same aggregate (type and id) are delivered in order, as if it were their ordering key.
   bool order_by_aggregate = false;
@@ -58,7 +60,8 @@ struct OutboxOptions {
   /// How long `stop` waits for queued events to be delivered before it gives them back.
   Duration drain_timeout = std::chrono::seconds{10};
 
-  /// Names this node in the table's `owner` column (at most 64 characters). Default: host name, process id and a random suffix.
+  /// Names this node in the table's `owner` column (at most 64 characters). Default: host name, process id
+  /// and a random suffix.
   std::string node_name{};
   /// For tests: no threads; listeners run inside `commit()` and `poll()`, on the calling thread.
   bool inline_dispatch = false;
@@ -68,9 +71,10 @@ struct OutboxOptions {
   LogCallback log = log_to_stderr();
 };
 
-/// The receipt of `publish`. For a `Transaction` of ours there is nothing to do with it. For an adopted one, call
-/// `committed()` after your COMMIT succeeded: the events are then delivered at once. Without it they are delivered by
-/// the poller, a little later. Calling it after a rollback does no harm: rows are looked up before they are delivered.
+/// The receipt of `publish`. For a `Transaction` of ours there is nothing to do with it. For an adopted one,
+/// call `committed()` after your COMMIT succeeded: the events are then delivered at once. Without it they are
+/// delivered by the poller, a little later. Calling it after a rollback does no harm: rows are looked up
+/// before they are delivered.
 class Staged {
  public:
   Staged(Staged&&) noexcept;
@@ -92,9 +96,9 @@ class Staged {
   std::unique_ptr<Pending> pending_;  // null when hooks of the transaction do the work
 };
 
-/// The transactional outbox: `publish` inside your own database transaction; listeners run microseconds after your
-/// commit; a poller makes sure that nothing is ever lost. At-least-once: a listener may see an event again after a
-/// crash, with the same id. Thread-safe.
+/// The transactional outbox: `publish` inside your own database transaction; listeners run microseconds after
+/// your commit; a poller makes sure that nothing is ever lost. At-least-once: a listener may see an event
+/// again after a crash, with the same id. Thread-safe.
 class Outbox final : public Service {
  public:
   /// Throws Error(invalid_argument) for an option out of bounds. Touches the database only when started.
@@ -103,13 +107,14 @@ class Outbox final : public Service {
   Outbox(const Outbox&) = delete;
   Outbox& operator=(const Outbox&) = delete;
 
-  /// Registers a listener: for one type, or for all. An event runs its type's listeners in order of registration,
-  /// then those registered for all. May be called at any time; events already running keep the list they started with.
+  /// Registers a listener: for one type, or for all. An event runs its type's listeners in order of
+  /// registration, then those registered for all. May be called at any time; events already running keep the
+  /// list they started with.
   Outbox& on(const EventType& type, Listener listener);
   Outbox& on_all(Listener listener);
 
-  /// Writes the event into the transaction. Throws Error(not_in_transaction) when it isn't active. A full queue is no
-  /// error: see MetricsExporter::increment_hot_dropped.
+  /// Writes the event into the transaction. Throws Error(not_in_transaction) when it isn't active. A full
+  /// queue is no error: see MetricsExporter::increment_hot_dropped.
   Staged publish(Tx& tx, const Event& event);
   /// Many at once, in one statement per batch. An empty list is refused.
   Staged publish(Tx& tx, std::span<const Event> events);
@@ -124,8 +129,8 @@ class Outbox final : public Service {
   void stop() override;
   [[nodiscard]] bool running() const noexcept override;
 
-  /// One cycle of the poller, now, on this thread; returns how many events it queued. For tests and for programs with
-  /// a schedule of their own (`poller_enabled = false`).
+  /// One cycle of the poller, now, on this thread; returns how many events it queued. For tests and for
+  /// programs with a schedule of their own (`poller_enabled = false`).
   std::size_t poll();
 
   /// Dead letters, purge and counts.

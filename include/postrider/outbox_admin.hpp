@@ -28,8 +28,8 @@ struct DeadLetterFilter {
   std::optional<std::string> aggregate_id{};
   std::optional<std::string> tenant_id{};
   std::optional<std::string> error_contains{};  ///< upper and lower case differ
-  std::optional<TimePoint> died_after{};   ///< inclusive
-  std::optional<TimePoint> died_before{};  ///< exclusive
+  std::optional<TimePoint> died_after{};        ///< inclusive
+  std::optional<TimePoint> died_before{};       ///< exclusive
 };
 
 /// A row as it is in the table; `payload` as text or bytes, also when it could not be decoded into an Event.
@@ -58,7 +58,8 @@ struct OutboxCounts {
   std::int64_t retrying = 0;  ///< of these, RETRY
   std::int64_t done = 0;      ///< not yet purged
   std::int64_t dead = 0;
-  Duration oldest_pending{};  ///< age of the pending row that has been due for longest; zero when none is overdue
+  Duration
+      oldest_pending{};  ///< age of the pending row that has been due for longest; zero when none is overdue
 };
 
 struct PurgeOptions {
@@ -80,15 +81,17 @@ class OutboxAdmin {
   [[nodiscard]] std::optional<OutboxRecord> find(const EventId& id);
 
   /// Oldest death first; `after` is the last record of the page before.
-  [[nodiscard]] std::vector<OutboxRecord> dead_letters(const DeadLetterFilter& filter = {}, std::size_t limit = 100,
+  [[nodiscard]] std::vector<OutboxRecord> dead_letters(const DeadLetterFilter& filter = {},
+                                                       std::size_t limit = 100,
                                                        const OutboxRecord* after = nullptr);
   [[nodiscard]] std::int64_t count_dead_letters(const DeadLetterFilter& filter = {});
-  /// Makes them NEW again with no attempts, due now; their last error stays until the next one. Returns how many; with
-  /// `dry_run` how many there would be.
+  /// Makes them NEW again with no attempts, due now; their last error stays until the next one. Returns how
+  /// many; with `dry_run` how many there would be.
   std::int64_t replay_dead_letters(const DeadLetterFilter& filter, bool dry_run = false);
-  /// Gives a dead letter a corrected payload (checked like a new event's) and, when given, headers; it stays dead until
-  /// replayed. Returns false when there is no dead letter with this id.
-  bool edit_dead_letter(const EventId& id, PayloadKind kind, std::string payload, std::optional<Headers> headers = {});
+  /// Gives a dead letter a corrected payload (checked like a new event's) and, when given, headers; it stays
+  /// dead until replayed. Returns false when there is no dead letter with this id.
+  bool edit_dead_letter(const EventId& id, PayloadKind kind, std::string payload,
+                        std::optional<Headers> headers = {});
 
   /// Deletes finished rows in small transactions. Returns how many.
   std::int64_t purge(const PurgeOptions& options = {});

@@ -3,8 +3,8 @@
 
 namespace postrider {
 
-/// Something that runs in the background. `start` and `stop` may be called in any order, any number of times, from any
-/// thread; a stopped service can be started again. Destroying a running service stops it.
+/// Something that runs in the background. `start` and `stop` may be called in any order, any number of times,
+/// from any thread; a stopped service can be started again. Destroying a running service stops it.
 class Service {
  public:
   virtual ~Service() = default;

@@ -28,8 +28,8 @@ struct StorageOptions {
   Duration connect_timeout = std::chrono::seconds{5};
   /// Where the tables live: a schema on PostgreSQL, a table prefix (with `_` behind it) elsewhere.
   Identifier schema = "postrider";
-  /// SQLite only. false: `synchronous=NORMAL`, faster, but a power cut may lose the last committed transactions
-  /// (a crash of the process does not).
+  /// SQLite only. false: `synchronous=NORMAL`, faster, but a power cut may lose the last committed
+  /// transactions (a crash of the process does not).
   bool sqlite_full_sync = true;
   /// SQLite only: how long to wait for another process's write lock.
   Duration sqlite_busy_timeout = std::chrono::seconds{10};
@@ -52,8 +52,8 @@ class Storage {
   /// Begins a transaction on a connection of the pool; the connection goes back when the transaction ends.
   [[nodiscard]] virtual Transaction begin() = 0;
 
-  /// Creates or changes the tables. Safe to run from many processes at once, and again after it was killed. Throws
-  /// Error(schema) when the database is newer than this library.
+  /// Creates or changes the tables. Safe to run from many processes at once, and again after it was killed.
+  /// Throws Error(schema) when the database is newer than this library.
   virtual MigrationReport migrate(const MigrateOptions& options = {}) = 0;
 
   [[nodiscard]] virtual BackendKind kind() const noexcept = 0;

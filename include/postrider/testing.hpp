@@ -36,7 +36,8 @@ class Signal {
   bool set_ POSTRIDER_GUARDED_BY(mutex_) = false;
 };
 
-/// A listener that remembers what it was given. Thread-safe; copies share one memory, so keep one and register another:
+/// A listener that remembers what it was given. Thread-safe; copies share one memory, so keep one and
+/// register another:
 ///
 ///     testing::RecordingListener seen;
 ///     outbox.on("UserCreated", seen);
@@ -52,7 +53,8 @@ class RecordingListener {
 
   RecordingListener();
 
-  /// What a dispatcher calls: remembers the event, then answers as it was told to, at first `Outcome::done()`.
+  /// What a dispatcher calls: remembers the event, then answers as it was told to, at first
+  /// `Outcome::done()`.
   Outcome operator()(const Event& event, const Delivery& delivery) const;
 
   /// How many times it was called, failures included.
@@ -60,8 +62,8 @@ class RecordingListener {
   /// In the order of the calls.
   [[nodiscard]] std::vector<Event> events() const;
   [[nodiscard]] std::vector<Received> received() const;
-  /// Waits until it was called `calls` times in all. The outcome of the last call may still be on its way into the
-  /// database then. False when `timeout` passed before.
+  /// Waits until it was called `calls` times in all. The outcome of the last call may still be on its way
+  /// into the database then. False when `timeout` passed before.
   [[nodiscard]] bool await(std::size_t calls, Duration timeout = patience) const;
 
   /// The next `calls` calls return this outcome; several plans are worked off one after the other.

@@ -15,8 +15,8 @@ namespace postrider {
 
 /// A database transaction to publish in. Used by one thread at a time.
 ///
-/// There are two kinds: `Transaction` from `Storage::begin`, which you commit through us, and `AdoptedTx` around a
-/// transaction of your own driver, which you go on committing yourself.
+/// There are two kinds: `Transaction` from `Storage::begin`, which you commit through us, and `AdoptedTx`
+/// around a transaction of your own driver, which you go on committing yourself.
 class Tx {
  public:
   Tx(Tx&&) noexcept;
@@ -28,8 +28,8 @@ class Tx {
   /// True when somebody else commits this transaction, so that no callback can follow its end.
   [[nodiscard]] virtual bool adopted() const noexcept = 0;
 
-  /// Runs one statement. Parameters are bound, never pasted: write `?` for each (on PostgreSQL `$1`, `$2` … work as
-  /// well; if the statement has any `$1`, question marks are left alone).
+  /// Runs one statement. Parameters are bound, never pasted: write `?` for each (on PostgreSQL `$1`, `$2` …
+  /// work as well; if the statement has any `$1`, question marks are left alone).
   template <class... Args>
   Rows execute(std::string_view sql, const Args&... args) {
     if constexpr (sizeof...(args) == 0) {
@@ -65,9 +65,9 @@ class Transaction final : public Tx {
   /// Runs after a rollback, also an implied one (destructor, failed commit). Not after a commit in doubt.
   void after_rollback(Callback callback);
 
-  /// Commits, then runs every after-commit callback, also when one throws. Then throws Error(hook_failed) carrying all
-  /// their messages: the transaction itself *is* committed, don't repeat it.
-  /// If COMMIT itself fails, the after-rollback callbacks run and the failure is thrown; if its outcome is unknown
+  /// Commits, then runs every after-commit callback, also when one throws. Then throws Error(hook_failed)
+  /// carrying all their messages: the transaction itself *is* committed, don't repeat it. If COMMIT itself
+  /// fails, the after-rollback callbacks run and the failure is thrown; if its outcome is unknown
   /// (`in_doubt()`), neither kind runs: whatever was committed is found by the pollers.
   void commit();
   /// Rolls back and runs the after-rollback callbacks; does nothing when the transaction has ended.
@@ -79,15 +79,17 @@ class Transaction final : public Tx {
   bool ended_ = false;
 };
 
-/// Your own transaction, lent to us: see `postgres::adopt`, `sqlite::adopt`, `mariadb::adopt`, `pqxx_adopt`. Never commits or rolls
-/// back. Publishing through it returns a `Staged`; call `Staged::committed()` after your commit for immediate delivery.
+/// Your own transaction, lent to us: see `postgres::adopt`, `sqlite::adopt`, `mariadb::adopt`, `pqxx_adopt`.
+/// Never commits or rolls back. Publishing through it returns a `Staged`; call `Staged::committed()` after
+/// your commit for immediate delivery.
 class AdoptedTx final : public Tx {
  public:
   explicit AdoptedTx(std::unique_ptr<detail::TxSession> session) noexcept : Tx(std::move(session)) {}
   [[nodiscard]] bool adopted() const noexcept override { return true; }
 };
 
-/// The current transaction of this thread, for code that cannot pass one along. Scopes nest; the innermost counts.
+/// The current transaction of this thread, for code that cannot pass one along. Scopes nest; the innermost
+/// counts.
 ///
 ///     TxScope scope{tx};
 ///     deep_inside();        // calls outbox.publish(event)

@@ -11,7 +11,8 @@
 
 namespace postrider {
 
-/// Bytes for a binary column; plain strings go to text columns. Borrowed: must outlive the call it is passed to.
+/// Bytes for a binary column; plain strings go to text columns. Borrowed: must outlive the call it is passed
+/// to.
 struct Blob {
   std::string_view bytes;
 };
@@ -21,17 +22,17 @@ class Value {
  public:
   using Storage = std::variant<std::monostate, std::int64_t, double, std::string_view, Blob>;
 
-  Value(std::nullptr_t) {}                             // NOLINT(google-explicit-constructor)
-  Value(std::nullopt_t) {}                             // NOLINT(google-explicit-constructor)
-  Value(double v) : v_(v) {}                           // NOLINT(google-explicit-constructor)
-  Value(bool v) : v_(std::int64_t{v}) {}               // NOLINT(google-explicit-constructor)
-  Value(const char* v) : v_(std::string_view(v)) {}    // NOLINT(google-explicit-constructor)
-  Value(std::string_view v) : v_(v) {}                 // NOLINT(google-explicit-constructor)
+  Value(std::nullptr_t) {}                                  // NOLINT(google-explicit-constructor)
+  Value(std::nullopt_t) {}                                  // NOLINT(google-explicit-constructor)
+  Value(double v) : v_(v) {}                                // NOLINT(google-explicit-constructor)
+  Value(bool v) : v_(std::int64_t{v}) {}                    // NOLINT(google-explicit-constructor)
+  Value(const char* v) : v_(std::string_view(v)) {}         // NOLINT(google-explicit-constructor)
+  Value(std::string_view v) : v_(v) {}                      // NOLINT(google-explicit-constructor)
   Value(const std::string& v) : v_(std::string_view(v)) {}  // NOLINT(google-explicit-constructor)
-  Value(Blob v) : v_(v) {}                             // NOLINT(google-explicit-constructor)
+  Value(Blob v) : v_(v) {}                                  // NOLINT(google-explicit-constructor)
   template <std::integral T>
-    requires(!std::same_as<T, bool>)
-  Value(T v) : v_(static_cast<std::int64_t>(v)) {}     // NOLINT(google-explicit-constructor)
+  requires(!std::same_as<T, bool>) Value(T v)
+      : v_(static_cast<std::int64_t>(v)) {}  // NOLINT(google-explicit-constructor)
 
   [[nodiscard]] const Storage& get() const noexcept { return v_; }
 

@@ -40,10 +40,12 @@ SteadyPoint ManualClock::steady_now() const {
 }
 
 // No wake-up is lost, and nobody touches a condition that is gone:
-// - The caller holds `mutex` from its look at the state until `wait` lets go of it, and registers in between. `advance`
+// - The caller holds `mutex` from its look at the state until `wait` lets go of it, and registers in between.
+// `advance`
 //   either moved the time before we registered (then we see it and don't sleep), or it finds us in the list.
 // - `advance` takes and frees our mutex before it notifies: by then we are asleep, not on the way there.
-// - `advance` pins us while it still knows our condition and mutex, and we don't return before it lets go. It needs our
+// - `advance` pins us while it still knows our condition and mutex, and we don't return before it lets go. It
+// needs our
 //   mutex for that, so we wait for it without ours.
 void ManualClock::wait_until(CondVar& condition, Mutex& mutex, SteadyPoint deadline) {
   Waiter self{condition, mutex, deadline};

@@ -38,7 +38,8 @@ std::size_t check_text(std::string_view field, std::string_view text) {
   }
   const std::optional<std::size_t> chars = utf8_length(text);
   if (!chars) {
-    refuse(field, "it is not valid UTF-8", "convert it to UTF-8, or put binary data into the payload with bytes()");
+    refuse(field, "it is not valid UTF-8",
+           "convert it to UTF-8, or put binary data into the payload with bytes()");
   }
   return *chars;
 }
@@ -46,7 +47,8 @@ std::size_t check_text(std::string_view field, std::string_view text) {
 void check_length(std::string_view field, std::string_view text, std::size_t limit) {
   const std::size_t chars = check_text(field, text);
   if (chars > limit) {
-    refuse(field, "it has " + std::to_string(chars) + " characters, at most " + std::to_string(limit) + " are allowed");
+    refuse(field, "it has " + std::to_string(chars) + " characters, at most " + std::to_string(limit) +
+                      " are allowed");
   }
 }
 
@@ -91,32 +93,61 @@ Event Event::json(EventType type, std::string payload) {
 Event Event::bytes(EventType type, std::string payload) {
   return EventBuilder(std::move(type)).bytes(std::move(payload)).build();
 }
-EventBuilder Event::builder(EventType type) { return EventBuilder(std::move(type)); }
+EventBuilder Event::builder(EventType type) {
+  return EventBuilder(std::move(type));
+}
 
-const EventId& Event::id() const noexcept { return fields_->id; }
-const std::string& Event::type() const noexcept { return fields_->type; }
-TimePoint Event::occurred_at() const noexcept { return *fields_->occurred_at; }
-const std::string& Event::aggregate_type() const noexcept { return fields_->aggregate_type; }
-const std::string& Event::aggregate_id() const noexcept { return fields_->aggregate_id; }
-const std::string& Event::tenant_id() const noexcept { return fields_->tenant_id; }
-const std::string& Event::ordering_key() const noexcept { return fields_->ordering_key; }
-std::optional<TimePoint> Event::deliver_at() const noexcept { return fields_->deliver_at; }
-const Headers& Event::headers() const noexcept { return fields_->headers; }
-PayloadKind Event::payload_kind() const noexcept { return fields_->kind; }
-std::string_view Event::payload() const noexcept { return fields_->payload; }
+const EventId& Event::id() const noexcept {
+  return fields_->id;
+}
+const std::string& Event::type() const noexcept {
+  return fields_->type;
+}
+TimePoint Event::occurred_at() const noexcept {
+  return *fields_->occurred_at;
+}
+const std::string& Event::aggregate_type() const noexcept {
+  return fields_->aggregate_type;
+}
+const std::string& Event::aggregate_id() const noexcept {
+  return fields_->aggregate_id;
+}
+const std::string& Event::tenant_id() const noexcept {
+  return fields_->tenant_id;
+}
+const std::string& Event::ordering_key() const noexcept {
+  return fields_->ordering_key;
+}
+std::optional<TimePoint> Event::deliver_at() const noexcept {
+  return fields_->deliver_at;
+}
+const Headers& Event::headers() const noexcept {
+  return fields_->headers;
+}
+PayloadKind Event::payload_kind() const noexcept {
+  return fields_->kind;
+}
+std::string_view Event::payload() const noexcept {
+  return fields_->payload;
+}
 std::span<const std::byte> Event::payload_bytes() const noexcept {
   return std::as_bytes(std::span<const char>(fields_->payload));
 }
-std::string_view Event::headers_json() const noexcept { return fields_->headers_json; }
+std::string_view Event::headers_json() const noexcept {
+  return fields_->headers_json;
+}
 
-EventBuilder::EventBuilder(EventType type) : fields_(std::make_unique<Event::Fields>()) { fields_->type = type.name(); }
+EventBuilder::EventBuilder(EventType type) : fields_(std::make_unique<Event::Fields>()) {
+  fields_->type = type.name();
+}
 EventBuilder::EventBuilder(EventBuilder&&) noexcept = default;
 EventBuilder& EventBuilder::operator=(EventBuilder&&) noexcept = default;
 EventBuilder::~EventBuilder() = default;
 
 Event::Fields& EventBuilder::fields() {
   if (!fields_) {
-    refuse("builder", "it has built its event already, or was moved from", "make a new builder for every event");
+    refuse("builder", "it has built its event already, or was moved from",
+           "make a new builder for every event");
   }
   return *fields_;
 }
@@ -189,13 +220,15 @@ Event EventBuilder::build() {
   check_time("occurred_at", event.occurred_at);
   check_time("deliver_at", event.deliver_at);
   if (event.headers.size() > EventLimits::headers) {
-    refuse("headers", "there are " + std::to_string(event.headers.size()) + ", at most " +
-                          std::to_string(EventLimits::headers) + " are allowed",
+    refuse("headers",
+           "there are " + std::to_string(event.headers.size()) + ", at most " +
+               std::to_string(EventLimits::headers) + " are allowed",
            "put them into the payload");
   }
   for (const auto& [name, value] : event.headers) check_header(name, value);
   if (has_json_ == has_bytes_) {
-    refuse("payload", has_json_ ? "both json() and bytes() were given" : "neither json() nor bytes() was given",
+    refuse("payload",
+           has_json_ ? "both json() and bytes() were given" : "neither json() nor bytes() was given",
            "give exactly one of them");
   }
   check_payload(event.payload, event.kind);

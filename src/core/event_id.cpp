@@ -32,8 +32,8 @@ struct ProcessGenerator {
 std::atomic<ProcessGenerator*> current_generator{nullptr};
 std::atomic<ProcessGenerator*> parent_generator{nullptr};
 
-/// A forked child would go on counting where its parent does, and its copy of the mutex may be locked for ever by a
-/// thread that does not exist here: the child starts a generator of its own.
+/// A forked child would go on counting where its parent does, and its copy of the mutex may be locked for
+/// ever by a thread that does not exist here: the child starts a generator of its own.
 void forget_generator() noexcept {
   ProcessGenerator* const parent = current_generator.exchange(nullptr);
   if (parent != nullptr) parent_generator.store(parent);
@@ -44,7 +44,8 @@ const int fork_handler_error = pthread_atfork(nullptr, nullptr, forget_generator
 UlidGenerator& process_generator() {
   if (ProcessGenerator* const found = current_generator.load()) return found->ulids;
   if (fork_handler_error != 0) {
-    throw Error(ErrorCode::unsupported, "cannot make event ids", "pthread_atfork failed, ids could repeat after fork()",
+    throw Error(ErrorCode::unsupported, "cannot make event ids",
+                "pthread_atfork failed, ids could repeat after fork()",
                 "free some memory before the program starts");
   }
   auto made = std::make_unique<ProcessGenerator>(parent_generator.load());
@@ -68,6 +69,8 @@ EventId::EventId(std::string_view text) {
   size_ = static_cast<std::uint8_t>(text.size());
 }
 
-EventId new_event_id() { return process_generator().next(); }
+EventId new_event_id() {
+  return process_generator().next();
+}
 
 }  // namespace postrider

@@ -56,7 +56,8 @@ std::pair<std::string, Planned> parse_one(std::string_view part) {
     const std::string_view digits = action.substr(at + 1);
     const char* const end = digits.data() + digits.size();
     const auto [stopped, error] = std::from_chars(digits.data(), end, pass);
-    if (error != std::errc{} || stopped != end || pass == 0) refuse(part, "behind '@' stands no count from 1 on");
+    if (error != std::errc{} || stopped != end || pass == 0)
+      refuse(part, "behind '@' stands no count from 1 on");
     action = action.substr(0, at);
   }
   if (action == "kill") return {std::string(name), {Planned::Kind::kill, pass}};
@@ -82,7 +83,8 @@ void add(Registry& points, const Plan& plan) POSTRIDER_REQUIRES(points.mutex) {
   for (const auto& [name, planned] : plan) points.planned.insert_or_assign(name, planned);
 }
 
-/// A plan that cannot be read throws at every pass: a crash test must not go on as if it had killed something.
+/// A plan that cannot be read throws at every pass: a crash test must not go on as if it had killed
+/// something.
 void read_environment(Registry& points) POSTRIDER_REQUIRES(points.mutex) {
   if (points.environment_read) return;
   if (const char* const text = std::getenv("POSTRIDER_FAILPOINT")) add(points, parse(text));
@@ -99,7 +101,8 @@ void failpoint(std::string_view name) {
     const MutexLock lock(points.mutex);
     read_environment(points);
     if (points.seen.find(name) == points.seen.end()) points.seen.emplace(name);
-    if (const auto found = points.planned.find(name); found != points.planned.end() && found->second.remaining > 0) {
+    if (const auto found = points.planned.find(name);
+        found != points.planned.end() && found->second.remaining > 0) {
       if (--found->second.remaining == 0) {
         if (found->second.kind == Planned::Kind::kill) {
           ::kill(::getpid(), SIGKILL);
@@ -111,7 +114,8 @@ void failpoint(std::string_view name) {
     if (const auto found = points.actions.find(name); found != points.actions.end()) action = found->second;
   }
   if (raise) {
-    throw Error(ErrorCode::unavailable, {.retryable = true}, "failpoint " + std::string(name), "it was told to throw");
+    throw Error(ErrorCode::unavailable, {.retryable = true}, "failpoint " + std::string(name),
+                "it was told to throw");
   }
   // Without the lock: the action may wait for another thread, which passes failpoints too.
   if (action) action();

@@ -12,8 +12,12 @@ namespace {
 constexpr std::size_t max_identifier = 63;  // PostgreSQL cuts longer ones
 
 // Not <cctype>: these must not depend on the locale.
-constexpr bool starts_identifier(char c) noexcept { return (c >= 'a' && c <= 'z') || c == '_'; }
-constexpr bool continues_identifier(char c) noexcept { return starts_identifier(c) || (c >= '0' && c <= '9'); }
+constexpr bool starts_identifier(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || c == '_';
+}
+constexpr bool continues_identifier(char c) noexcept {
+  return starts_identifier(c) || (c >= '0' && c <= '9');
+}
 
 }  // namespace
 

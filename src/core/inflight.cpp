@@ -33,7 +33,9 @@ void InFlightTracker::release(const EventId& id) {
   home.slots.erase(id);
 }
 
-bool InFlightTracker::contains(const EventId& id) const { return find(id).has_value(); }
+bool InFlightTracker::contains(const EventId& id) const {
+  return find(id).has_value();
+}
 
 std::optional<InFlightTracker::Hold> InFlightTracker::find(const EventId& id) const {
   const Shard& home = shard(id);
@@ -58,7 +60,8 @@ void InFlightTracker::extend(const EventId& id, std::int64_t token, SteadyPoint 
   Shard& home = shard(id);
   const MutexLock lock(home.mutex);
   const auto found = home.slots.find(id);
-  if (found != home.slots.end() && found->second.hold.token == token) found->second.hold.lease_end = lease_end;
+  if (found != home.slots.end() && found->second.hold.token == token)
+    found->second.hold.lease_end = lease_end;
 }
 
 std::size_t InFlightTracker::size() const {

@@ -55,8 +55,8 @@ std::string position(std::string_view text, std::size_t offset) {
   const auto lines = std::count(before.begin(), before.end(), '\n');
   const std::size_t line_start = lines == 0 ? 0 : before.rfind('\n') + 1;
   const auto starts_character = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
-  const auto chars = std::count_if(before.begin() + static_cast<std::ptrdiff_t>(line_start), before.end(),
-                                   starts_character);
+  const auto chars =
+      std::count_if(before.begin() + static_cast<std::ptrdiff_t>(line_start), before.end(), starts_character);
   return "at byte " + std::to_string(offset) + " (line " + std::to_string(lines + 1) + ", column " +
          std::to_string(chars + 1) + ")";
 }
@@ -65,7 +65,8 @@ std::string position(std::string_view text, std::size_t offset) {
 std::string culprit(std::string_view rest) {
   const std::string_view character = utf8_prefix(rest, 1);
   const auto byte = static_cast<unsigned char>(rest.front());
-  if (byte >= 0x20 && byte != 0x7F && utf8_length(character).has_value()) return "'" + std::string(character) + "'";
+  if (byte >= 0x20 && byte != 0x7F && utf8_length(character).has_value())
+    return "'" + std::string(character) + "'";
   constexpr std::string_view digits = "0123456789ABCDEF";
   return std::string("byte 0x") + digits[byte >> 4] + digits[byte & 15];
 }
@@ -109,7 +110,8 @@ Headers decode_headers(std::string_view text) {
   };
   Headers headers;
   if (text.empty()) return headers;
-  constexpr std::size_t depth = 2;  // an object of strings has 1; one more for a better message than "too deep"
+  constexpr std::size_t depth =
+      2;  // an object of strings has 1; one more for a better message than "too deep"
   if (const auto fault = json_fault(text, depth)) refuse(*fault);
   const bj::value parsed = bj::parse(bj::string_view(text.data(), text.size()), {}, with_depth(depth));
   if (!parsed.is_object()) refuse("this is no object");

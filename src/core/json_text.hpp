@@ -10,14 +10,16 @@
 
 namespace postrider {
 
-/// What keeps `text` from being well-formed JSON, with the place: "at byte 7 (line 1, column 8): unexpected '}'". Bytes count from 0,
-/// lines and columns (in characters) from 1. Nothing when it is well-formed. Builds no tree.
+/// What keeps `text` from being well-formed JSON, with the place: "at byte 7 (line 1, column 8): unexpected
+/// '}'". Bytes count from 0, lines and columns (in characters) from 1. Nothing when it is well-formed. Builds
+/// no tree.
 [[nodiscard]] std::optional<std::string> json_fault(std::string_view text, std::size_t max_depth);
 
 /// One JSON object; empty text for no headers. The headers must be valid UTF-8.
 [[nodiscard]] std::string encode_headers(const Headers& headers);
 
-/// The reverse. Throws Error(invalid_argument) unless `text` is an object of strings; empty text is no headers.
+/// The reverse. Throws Error(invalid_argument) unless `text` is an object of strings; empty text is no
+/// headers.
 [[nodiscard]] Headers decode_headers(std::string_view text);
 
 }  // namespace postrider

@@ -7,8 +7,8 @@
 namespace postrider {
 namespace {
 
-/// One write per line, so that lines of several threads don't mix. Line breaks inside a message (they may come from a
-/// database or a listener) become spaces, so that nobody can forge a line.
+/// One write per line, so that lines of several threads don't mix. Line breaks inside a message (they may
+/// come from a database or a listener) become spaces, so that nobody can forge a line.
 void write_line(LogLevel level, std::string_view message) {
   // Messages made from an Error name the library already.
   constexpr std::string_view name = "postrider: ";
@@ -37,10 +37,14 @@ LogCallback log_to_stderr(LogLevel least) {
 
 std::string_view to_string(LogLevel level) noexcept {
   switch (level) {
-    case LogLevel::debug: return "debug";
-    case LogLevel::info: return "info";
-    case LogLevel::warning: return "warning";
-    case LogLevel::error: return "error";
+    case LogLevel::debug:
+      return "debug";
+    case LogLevel::info:
+      return "info";
+    case LogLevel::warning:
+      return "warning";
+    case LogLevel::error:
+      return "error";
   }
   return "unknown";
 }

@@ -12,7 +12,8 @@ constexpr Duration longest_delay = std::chrono::hours{24 * 365};
 
 }  // namespace
 
-ExponentialBackoffRetryPolicy::ExponentialBackoffRetryPolicy(Duration base, Duration max) : base_(base), max_(max) {
+ExponentialBackoffRetryPolicy::ExponentialBackoffRetryPolicy(Duration base, Duration max)
+    : base_(base), max_(max) {
   if (base > Duration::zero() && base <= max && max <= longest_delay) return;
   throw Error(ErrorCode::invalid_argument,
               "retry delays of " + std::to_string(base.count()) + " to " + std::to_string(max.count()) +

@@ -7,7 +7,9 @@
 namespace postrider::testing {
 namespace {
 
-SteadyPoint end_of(Duration timeout) { return std::chrono::steady_clock::now() + timeout; }
+SteadyPoint end_of(Duration timeout) {
+  return std::chrono::steady_clock::now() + timeout;
+}
 
 }  // namespace
 
@@ -110,7 +112,8 @@ std::uint64_t RecordingMetrics::get(Counter counter) const noexcept {
 bool RecordingMetrics::await(Counter counter, std::uint64_t value, Duration timeout) const {
   const SteadyPoint deadline = end_of(timeout);
   const MutexLock lock(mutex_);
-  ++awaiting_;  // before the look at the counter; `add` does both the other way round, so one of us sees the other
+  ++awaiting_;  // before the look at the counter; `add` does both the other way round, so one of us sees the
+                // other
   bool reached = get(counter) >= value;
   while (!reached) {
     const bool in_time = changed_.wait_until(mutex_, deadline);

@@ -51,7 +51,8 @@ EventId UlidGenerator::next() {
     if (last_ms_ == last_moment) {
       high_ = high_mask;  // so that the next call ends here as well, instead of repeating ids
       low_ = ~std::uint64_t{0};
-      throw Error(ErrorCode::unsupported, "cannot make a new event id", "the clock is past the last ULID, in the year 10889",
+      throw Error(ErrorCode::unsupported, "cannot make a new event id",
+                  "the clock is past the last ULID, in the year 10889",
                   "set the clock, or give events their ids yourself");
     }
     ++last_ms_;

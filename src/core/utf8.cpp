@@ -4,8 +4,9 @@
 namespace postrider {
 namespace {
 
-/// The bytes of the character that `text` begins with, 0 when it does not begin with one. After table 3-7 of the Unicode
-/// standard: the second byte's range is what keeps out overlong forms, surrogates and everything above U+10FFFF.
+/// The bytes of the character that `text` begins with, 0 when it does not begin with one. After table 3-7 of
+/// the Unicode standard: the second byte's range is what keeps out overlong forms, surrogates and everything
+/// above U+10FFFF.
 std::size_t leading_character(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const auto within = [&](std::size_t i, unsigned low, unsigned high) {

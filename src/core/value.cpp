@@ -43,13 +43,16 @@ std::int64_t Rows::integer(std::size_t row, std::size_t column) const {
   const char* const end = digits.data() + digits.size();
   const auto [stopped, error] = std::from_chars(digits.data(), end, number);
   if (error != std::errc{} || stopped != end) {
-    throw Error(ErrorCode::invalid_argument, "no integer at " + place(row, column),
-                "it is '" + utf8_repaired(utf8_prefix(digits, 64)) + "'",
-                error == std::errc::result_out_of_range ? "it does not fit into 64 bits" : "read it with text()");
+    throw Error(
+        ErrorCode::invalid_argument, "no integer at " + place(row, column),
+        "it is '" + utf8_repaired(utf8_prefix(digits, 64)) + "'",
+        error == std::errc::result_out_of_range ? "it does not fit into 64 bits" : "read it with text()");
   }
   return number;
 }
 
-bool Rows::is_null(std::size_t row, std::size_t column) const { return !cell(*this, row, column).has_value(); }
+bool Rows::is_null(std::size_t row, std::size_t column) const {
+  return !cell(*this, row, column).has_value();
+}
 
 }  // namespace postrider

@@ -33,22 +33,29 @@ std::string_view to_string(EventStatus status) noexcept {
   return "UNKNOWN";
 }
 
-OutboxCounts OutboxAdmin::counts() { return store_.counts(); }
+OutboxCounts OutboxAdmin::counts() {
+  return store_.counts();
+}
 
-std::optional<OutboxRecord> OutboxAdmin::find(const EventId& id) { return store_.find(id); }
+std::optional<OutboxRecord> OutboxAdmin::find(const EventId& id) {
+  return store_.find(id);
+}
 
 std::vector<OutboxRecord> OutboxAdmin::dead_letters(const DeadLetterFilter& filter, std::size_t limit,
                                                     const OutboxRecord* after) {
-  require(limit >= 1 && limit <= most_listed, "cannot list dead letters", "limit must be between 1 and 10000");
+  require(limit >= 1 && limit <= most_listed, "cannot list dead letters",
+          "limit must be between 1 and 10000");
   return store_.list_dead(filter, limit, after);
 }
 
-std::int64_t OutboxAdmin::count_dead_letters(const DeadLetterFilter& filter) { return store_.count_dead(filter); }
+std::int64_t OutboxAdmin::count_dead_letters(const DeadLetterFilter& filter) {
+  return store_.count_dead(filter);
+}
 
 std::int64_t OutboxAdmin::replay_dead_letters(const DeadLetterFilter& filter, bool dry_run) {
   if (dry_run) return store_.count_dead(filter);
-  // In small transactions, and never more than there were at first: an event that dies again meanwhile is not revived
-  // over and over.
+  // In small transactions, and never more than there were at first: an event that dies again meanwhile is not
+  // revived over and over.
   std::int64_t left = store_.count_dead(filter);
   std::int64_t total = 0;
   while (left > 0) {
@@ -79,9 +86,10 @@ std::int64_t OutboxAdmin::purge(const PurgeOptions& options) {
   require(options.batch_size >= 1 && options.batch_size <= 10'000, "cannot purge",
           "batch_size must be between 1 and 10000");
   require(options.older_than >= Duration::zero(), "cannot purge", "older_than must not be negative");
-  const std::int64_t at_most = options.at_most ? static_cast<std::int64_t>(std::min<std::size_t>(
-                                                     *options.at_most, std::numeric_limits<std::int64_t>::max()))
-                                               : std::numeric_limits<std::int64_t>::max();
+  const std::int64_t at_most = options.at_most
+                                   ? static_cast<std::int64_t>(std::min<std::size_t>(
+                                         *options.at_most, std::numeric_limits<std::int64_t>::max()))
+                                   : std::numeric_limits<std::int64_t>::max();
   if (options.dry_run) return std::min(at_most, store_.count_purgeable(options.status, options.older_than));
   std::int64_t total = 0;
   while (total < at_most) {

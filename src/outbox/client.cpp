@@ -17,8 +17,8 @@ constexpr Duration between_warnings = std::chrono::seconds{1};
 
 }  // namespace
 
-/// What has to happen once a transaction is known to be committed. Owns nothing of the outbox but the dispatcher, which
-/// refuses when the outbox is gone, so it may outlive it; the storage must be there.
+/// What has to happen once a transaction is known to be committed. Owns nothing of the outbox but the
+/// dispatcher, which refuses when the outbox is gone, so it may outlive it; the storage must be there.
 struct Staged::Pending {
   OutboxStore* store = nullptr;
   std::shared_ptr<OutboxDispatcher> dispatcher;
@@ -32,7 +32,8 @@ struct Staged::Pending {
   void hand_over() {
     failpoint("outbox.publish.after_commit");
     if (!hot.empty() && !dispatcher->enqueue_hot(hot, std::move(places))) {
-      // Stopped between insert and commit. The rows are leased to a node that will not deliver them: free them.
+      // Stopped between insert and commit. The rows are leased to a node that will not deliver them: free
+      // them.
       std::vector<Completion> releases;
       for (const QueuedEvent& event : hot) {
         releases.push_back({LeaseRef{event.id(), event.token}, Completion::Kind::release, {}, {}, {}});
@@ -42,8 +43,8 @@ struct Staged::Pending {
     if (left_to_poller) dispatcher->request_poll();
   }
 
-  /// The caller says that the rows are committed; look before believing it. Rows that are there are ours from now on for
-  /// a whole lease; rows that are not there were rolled back, and nobody hears of them.
+  /// The caller says that the rows are committed; look before believing it. Rows that are there are ours from
+  /// now on for a whole lease; rows that are not there were rolled back, and nobody hears of them.
   void verify() {
     std::vector<LeaseRef> claimed;
     for (const QueuedEvent& event : hot) claimed.push_back({event.id(), event.token});
@@ -70,11 +71,13 @@ void Staged::committed() noexcept {
     pending->hand_over();
   } catch (const std::exception& error) {
     pending->log(LogLevel::warning,
-                 std::string("postrider: cannot confirm a committed event, the poller will bring it: ") + error.what());
+                 std::string("postrider: cannot confirm a committed event, the poller will bring it: ") +
+                     error.what());
   }
 }
 
-OutboxClient::OutboxClient(OutboxStore& store, std::shared_ptr<OutboxDispatcher> dispatcher, ClientOptions options)
+OutboxClient::OutboxClient(OutboxStore& store, std::shared_ptr<OutboxDispatcher> dispatcher,
+                           ClientOptions options)
     : store_(store), dispatcher_(std::move(dispatcher)), options_(std::move(options)) {}
 
 Staged OutboxClient::publish(Tx& tx, std::span<const Event> events) {
@@ -84,7 +87,8 @@ Staged OutboxClient::publish(Tx& tx, std::span<const Event> events) {
   if (!tx.active()) {
     throw Error(ErrorCode::not_in_transaction, "cannot publish event '" + events.front().type() + "'",
                 "the transaction has ended or was never begun",
-                "begin one with storage.begin(), or BEGIN on the connection that you adopted, and publish before the commit");
+                "begin one with storage.begin(), or BEGIN on the connection that you adopted, and publish "
+                "before the commit");
   }
 
   auto pending = std::make_unique<Staged::Pending>();
@@ -95,7 +99,8 @@ Staged OutboxClient::publish(Tx& tx, std::span<const Event> events) {
   pending->places = OutboxDispatcher::reserve_hot(dispatcher_, immediate);
   const bool running = pending->places.count() > 0 || dispatcher_->accepting();
 
-  // Measured before the rows are written: the local end of a lease must never be later than the one in the row.
+  // Measured before the rows are written: the local end of a lease must never be later than the one in the
+  // row.
   const Duration lease = tx.adopted() ? options_.adopted_lease : options_.lease;
   const SteadyPoint lease_end = options_.clock->steady_now() + lease;
   std::vector<EventId> ids;
@@ -135,8 +140,8 @@ Staged OutboxClient::publish(Tx& tx, std::span<const Event> events) {
   pending->log = options_.log;
   if (tx.adopted()) return Staged(std::move(ids), std::move(pending));
 
-  // A rollback, a commit in doubt and a forgotten transaction all end the same way: the callback is destroyed, and with
-  // it the places go back.
+  // A rollback, a commit in doubt and a forgotten transaction all end the same way: the callback is
+  // destroyed, and with it the places go back.
   static_cast<Transaction&>(tx).after_commit(
       [handover = std::shared_ptr<Staged::Pending>(std::move(pending))] { handover->hand_over(); });
   return Staged(std::move(ids), nullptr);
@@ -159,9 +164,10 @@ void OutboxClient::warn_dropped(std::size_t count) {
     next_warning_ = now + between_warnings;
     total = std::exchange(dropped_since_, 0);
   }
-  options_.log(LogLevel::warning, "postrider: the hot queue is full: " + std::to_string(total) +
-                                      " events are left to the poller. Hint: more workers, faster listeners or a larger "
-                                      "hot_queue_capacity");
+  options_.log(LogLevel::warning,
+               "postrider: the hot queue is full: " + std::to_string(total) +
+                   " events are left to the poller. Hint: more workers, faster listeners or a larger "
+                   "hot_queue_capacity");
 }
 
 }  // namespace postrider

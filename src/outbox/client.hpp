@@ -20,7 +20,8 @@ struct ClientOptions {
   LogCallback log;
 };
 
-/// Writes events into the user's transaction and sees to it that the dispatcher gets them after the commit. Thread-safe.
+/// Writes events into the user's transaction and sees to it that the dispatcher gets them after the commit.
+/// Thread-safe.
 class OutboxClient {
  public:
   OutboxClient(OutboxStore& store, std::shared_ptr<OutboxDispatcher> dispatcher, ClientOptions options);

@@ -20,7 +20,9 @@ constexpr Duration longest_retry_pause = std::chrono::seconds{2};
 Completer::Completer(OutboxStore& store, CompleterOptions options, OnFlushed on_flushed)
     : store_(store), options_(std::move(options)), on_flushed_(std::move(on_flushed)) {}
 
-Completer::~Completer() { stop(); }
+Completer::~Completer() {
+  stop();
+}
 
 void Completer::start() {
   {
@@ -54,7 +56,9 @@ void Completer::submit(FinishedEvent result) {
   }
 }
 
-bool Completer::try_submit(FinishedEvent result) { return queue_->try_push(std::move(result)); }
+bool Completer::try_submit(FinishedEvent result) {
+  return queue_->try_push(std::move(result));
+}
 
 void Completer::run() {
   std::vector<FinishedEvent> batch;
@@ -91,7 +95,8 @@ bool Completer::try_write(std::span<const FinishedEvent> batch) {
     write_now(batch);
     return true;
   } catch (const Error& error) {
-    if (error.retryable() || error.connection_lost() || error.in_doubt() || error.code() == ErrorCode::schema) throw;
+    if (error.retryable() || error.connection_lost() || error.in_doubt() || error.code() == ErrorCode::schema)
+      throw;
     options_.metrics->increment_flush_failures();
     options_.log(LogLevel::error, std::string("postrider: a batch of results was refused: ") + error.what());
     return false;
@@ -114,8 +119,8 @@ void Completer::write_now(std::span<const FinishedEvent> batch) {
   failpoint("outbox.complete.before");
   const std::size_t changed = store_.complete(scratch_);
   failpoint("outbox.complete.after");
-  options_.metrics->observe_flush(
-      batch.size(), std::chrono::duration_cast<Duration>(options_.clock->steady_now() - begin));
+  options_.metrics->observe_flush(batch.size(),
+                                  std::chrono::duration_cast<Duration>(options_.clock->steady_now() - begin));
   if (changed < batch.size()) options_.metrics->increment_stale_completions(batch.size() - changed);
 }
 

@@ -33,8 +33,9 @@ struct FinishedEvent {
   std::string ordering_key{};
 };
 
-/// Writes results in batches, on one thread. A failed write is tried again until it succeeds; it never looks like a failed
-/// delivery: the row stays leased to this node meanwhile, and the workers slow down when the queue is full.
+/// Writes results in batches, on one thread. A failed write is tried again until it succeeds; it never looks
+/// like a failed delivery: the row stays leased to this node meanwhile, and the workers slow down when the
+/// queue is full.
 class Completer {
  public:
   /// Called on the completer's thread after a batch is in the database, or was given up.
@@ -44,11 +45,11 @@ class Completer {
   ~Completer();
 
   void start();
-  /// From this moment on, a database that is away is no longer waited for: each batch is tried once. `stop` without it
-  /// waits for the stop timeout.
+  /// From this moment on, a database that is away is no longer waited for: each batch is tried once. `stop`
+  /// without it waits for the stop timeout.
   void give_up_at(SteadyPoint when);
-  /// Writes what is queued, then ends the thread. Results that could not be written by then are logged: their rows come
-  /// free when the lease ends, and the events are delivered again.
+  /// Writes what is queued, then ends the thread. Results that could not be written by then are logged: their
+  /// rows come free when the lease ends, and the events are delivered again.
   void stop();
 
   /// Waits while the queue is full. After `stop` the result is dropped, with the same consequence as above.

@@ -23,7 +23,8 @@ class FailingStore final : public OutboxStore {
     ++calls_;
     if (failures_ > 0) {
       --failures_;
-      throw Error(ErrorCode::unavailable, {.retryable = true, .connection_lost = true}, "cannot write", "server gone");
+      throw Error(ErrorCode::unavailable, {.retryable = true, .connection_lost = true}, "cannot write",
+                  "server gone");
     }
     for (const Completion& result : results) {
       if (result.lease.id == poison_) throw Error(ErrorCode::database, "cannot write", "refused for good");
@@ -90,7 +91,8 @@ TEST_F(CompleterTest, HazardO5_AFailedFlushIsRetriedOnItsOwn) {
   ASSERT_TRUE(flushed_.await());
   EXPECT_EQ(store_.written(), std::vector<std::string>{"a"});
   EXPECT_EQ(metrics_.get(Counter::flush_failures), 3U);
-  EXPECT_EQ(metrics_.get(Counter::dispatch_failure), 0U) << "a failed write must not look like a failed delivery";
+  EXPECT_EQ(metrics_.get(Counter::dispatch_failure), 0U)
+      << "a failed write must not look like a failed delivery";
 }
 
 TEST_F(CompleterTest, OneRefusedResultDoesNotHoldUpItsNeighbours) {

@@ -6,14 +6,15 @@
 
 namespace postrider {
 
-Completion decide(const LeaseRef& lease, Attempt failed_before, const Outcome& outcome, const RetryRules& rules,
-                  double random) {
+Completion decide(const LeaseRef& lease, Attempt failed_before, const Outcome& outcome,
+                  const RetryRules& rules, double random) {
   Completion result;
   result.lease = lease;
   result.failed = failed_before;
   // A row written by another program may carry any number: stay at the top instead of wrapping round.
   const auto before = static_cast<std::int32_t>(failed_before);
-  const std::int32_t failed = before == std::numeric_limits<std::int32_t>::max() ? before : std::max(before, 0) + 1;
+  const std::int32_t failed =
+      before == std::numeric_limits<std::int32_t>::max() ? before : std::max(before, 0) + 1;
 
   switch (outcome.kind()) {
     case Outcome::Kind::done:

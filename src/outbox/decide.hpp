@@ -12,8 +12,8 @@ struct RetryRules {
   int max_attempts = 10;
 };
 
-/// What is to be written after the listeners have run: the whole retry logic, without clock, luck or database.
-/// `failed_before` counts the attempts that failed until now; `random` is uniform in [0, 1).
+/// What is to be written after the listeners have run: the whole retry logic, without clock, luck or
+/// database. `failed_before` counts the attempts that failed until now; `random` is uniform in [0, 1).
 [[nodiscard]] Completion decide(const LeaseRef& lease, Attempt failed_before, const Outcome& outcome,
                                 const RetryRules& rules, double random);
 

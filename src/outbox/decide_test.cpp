@@ -14,7 +14,8 @@ using namespace std::chrono_literals;
 const ExponentialBackoffRetryPolicy policy{200ms, 60s};
 const LeaseRef lease{EventId{"e1"}, Token{7}};
 
-Completion after(std::int32_t failed_before, const Outcome& outcome, int max_attempts = 10, double random = 0.5) {
+Completion after(std::int32_t failed_before, const Outcome& outcome, int max_attempts = 10,
+                 double random = 0.5) {
   return decide(lease, Attempt{failed_before}, outcome, {&policy, max_attempts}, random);
 }
 

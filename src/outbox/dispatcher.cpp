@@ -45,7 +45,9 @@ OutboxDispatcher::OutboxDispatcher(OutboxStore& store, ListenerRegistry& listene
       options_(std::move(options)),
       queues_{Ring<QueuedEvent>(options_.hot_capacity), Ring<QueuedEvent>(options_.cold_capacity)} {}
 
-OutboxDispatcher::~OutboxDispatcher() { stop(); }
+OutboxDispatcher::~OutboxDispatcher() {
+  stop();
+}
 
 void OutboxDispatcher::start() {
   {
@@ -67,14 +69,16 @@ void OutboxDispatcher::stop() {
       options_.clock->wait_until(drained_, mutex_, deadline);
     }
     stopping_ = true;
-    // What is still in the rings will not be run. Those waiting in lanes are given back by the lanes' running events.
+    // What is still in the rings will not be run. Those waiting in lanes are given back by the lanes' running
+    // events.
     while (!queues_.hot.empty()) left.push_back(queues_.hot.pop());
     while (!queues_.cold.empty()) left.push_back(queues_.cold.pop());
     for (const QueuedEvent& event : left) --(event.source == Source::hot ? hot_used_ : cold_used_);
     queued_ -= left.size();
     if (running_ > 0) {
-      options_.log(LogLevel::warning, "postrider: " + std::to_string(running_) +
-                                          " listeners still run after the drain timeout; waiting for them to return");
+      options_.log(LogLevel::warning,
+                   "postrider: " + std::to_string(running_) +
+                       " listeners still run after the drain timeout; waiting for them to return");
     }
   }
   ready_.notify_all();
@@ -153,7 +157,8 @@ void OutboxDispatcher::enqueue(std::vector<QueuedEvent>& events, bool hot) {
   for (std::size_t i = 0; i < accepted; ++i) {
     hot ? options_.metrics->increment_hot_enqueued() : options_.metrics->increment_cold_enqueued();
   }
-  // Not worth waiting for on the publisher's thread: what the completer cannot take comes free with its lease.
+  // Not worth waiting for on the publisher's thread: what the completer cannot take comes free with its
+  // lease.
   for (const QueuedEvent& event : given_back) {
     if (!options_.run_inline && completer_.try_submit(release_of(event))) continue;
     in_flight_.release(event.id());
@@ -259,7 +264,8 @@ void OutboxDispatcher::process(QueuedEvent event) {
       return;
     }
   } catch (const std::exception& error) {
-    // The database could not be asked. The event is safe in it: let go, the poller brings it when the lease has ended.
+    // The database could not be asked. The event is safe in it: let go, the poller brings it when the lease
+    // has ended.
     options_.log(LogLevel::warning, "postrider: cannot check the lease of event " + event.id().str() +
                                         ", it will be delivered later: " + error.what());
     drop(event);
@@ -283,8 +289,8 @@ void OutboxDispatcher::process(QueuedEvent event) {
       break;
     case Completion::Kind::dead:
       options_.metrics->increment_dispatch_dead();
-      options_.log(LogLevel::error, "postrider: event " + event.id().str() + " of type " + event.event->type() +
-                                        " is dead: " + completion.error);
+      options_.log(LogLevel::error, "postrider: event " + event.id().str() + " of type " +
+                                        event.event->type() + " is dead: " + completion.error);
       break;
     default:
       options_.metrics->increment_dispatch_failure();
@@ -309,8 +315,8 @@ bool OutboxDispatcher::still_held(QueuedEvent& event) {
   return true;
 }
 
-/// A hot event of a key must not overtake one that another node, or a retry, still has to deliver. What this process has
-/// delivered itself may still look pending while its result is on the way to the database.
+/// A hot event of a key must not overtake one that another node, or a retry, still has to deliver. What this
+/// process has delivered itself may still look pending while its result is on the way to the database.
 bool OutboxDispatcher::first_of_its_key(const QueuedEvent& event) {
   std::size_t finished = 0;
   {

@@ -31,7 +31,8 @@ struct DispatcherOptions {
   Duration lease = std::chrono::seconds{30};
   RetryRules retry{};
   Duration drain_timeout = std::chrono::seconds{10};
-  /// Runs listeners on the thread that enqueues and writes their results before returning; no workers. For tests.
+  /// Runs listeners on the thread that enqueues and writes their results before returning; no workers. For
+  /// tests.
   bool run_inline = false;
   Clock* clock = nullptr;
   MetricsExporter* metrics = nullptr;
@@ -40,12 +41,12 @@ struct DispatcherOptions {
 
 /// Runs listeners for committed events. Thread-safe.
 ///
-/// Hot events (just committed here) go before cold ones (found by the poller), two to one. A full hot queue never fails
-/// the caller: the row is in the database, the poller will bring it.
+/// Hot events (just committed here) go before cold ones (found by the poller), two to one. A full hot queue
+/// never fails the caller: the row is in the database, the poller will bring it.
 class OutboxDispatcher {
  public:
-  /// A claim on places in the hot queue, taken before the rows are inserted: a row is born leased to this node exactly
-  /// if a place waits for it. Gives back what was not used.
+  /// A claim on places in the hot queue, taken before the rows are inserted: a row is born leased to this
+  /// node exactly if a place waits for it. Gives back what was not used.
   class HotPlaces {
    public:
     HotPlaces() = default;
@@ -63,8 +64,8 @@ class OutboxDispatcher {
     std::size_t count_ = 0;
   };
 
-  OutboxDispatcher(OutboxStore& store, ListenerRegistry& listeners, Completer& completer, InFlightTracker& in_flight,
-                   DispatcherOptions options);
+  OutboxDispatcher(OutboxStore& store, ListenerRegistry& listeners, Completer& completer,
+                   InFlightTracker& in_flight, DispatcherOptions options);
   ~OutboxDispatcher();
 
   void start();
@@ -74,21 +75,23 @@ class OutboxDispatcher {
   /// True between `start` and `stop`.
   [[nodiscard]] bool accepting() const;
   /// Up to `wanted` places; fewer, or none, when the queue is full or the dispatcher is not running.
-  [[nodiscard]] static HotPlaces reserve_hot(const std::shared_ptr<OutboxDispatcher>& self, std::size_t wanted);
+  [[nodiscard]] static HotPlaces reserve_hot(const std::shared_ptr<OutboxDispatcher>& self,
+                                             std::size_t wanted);
 
-  /// Queues committed events on reserved places; there must be one for each. Never blocks. Returns false, taking
-  /// nothing, when the dispatcher is stopping; else moves from `events`.
+  /// Queues committed events on reserved places; there must be one for each. Never blocks. Returns false,
+  /// taking nothing, when the dispatcher is stopping; else moves from `events`.
   [[nodiscard]] bool enqueue_hot(std::vector<QueuedEvent>& events, HotPlaces places);
-  /// Queues claimed events. The caller has made sure of the room, see `cold_room`. Returns false, taking nothing, when
-  /// the dispatcher is stopping; else moves from `events`.
+  /// Queues claimed events. The caller has made sure of the room, see `cold_room`. Returns false, taking
+  /// nothing, when the dispatcher is stopping; else moves from `events`.
   [[nodiscard]] bool enqueue_cold(std::vector<QueuedEvent>& events);
   [[nodiscard]] std::size_t cold_room() const;
 
-  /// Called by the completer after results are in the database. Returns the keys that may have more events waiting.
+  /// Called by the completer after results are in the database. Returns the keys that may have more events
+  /// waiting.
   std::vector<std::string> flushed(std::span<const FinishedEvent> results);
 
-  /// Who is told that the poller should look into the database: when the cold queue has become half empty, and by
-  /// `request_poll`. Set before `start`; not called after `stop` has returned.
+  /// Who is told that the poller should look into the database: when the cold queue has become half empty,
+  /// and by `request_poll`. Set before `start`; not called after `stop` has returned.
   void on_poll_wanted(std::function<void()> callback) { on_poll_wanted_ = std::move(callback); }
   void request_poll();
 

@@ -30,7 +30,8 @@ KeyLanes::Ended KeyLanes::ended(const QueuedEvent& event, bool for_good) {
   }
   if (lane.broken) {
     lane.running = false;
-    result.given_back.assign(std::make_move_iterator(lane.waiting.begin()), std::make_move_iterator(lane.waiting.end()));
+    result.given_back.assign(std::make_move_iterator(lane.waiting.begin()),
+                             std::make_move_iterator(lane.waiting.end()));
     lane.waiting.clear();
   } else if (lane.waiting.empty()) {
     lane.running = false;

@@ -13,12 +13,13 @@
 
 namespace postrider {
 
-/// Order per key inside a process: the events of one key run one after the other. Not synchronised; pure bookkeeping.
+/// Order per key inside a process: the events of one key run one after the other. Not synchronised; pure
+/// bookkeeping.
 ///
-/// A lane lives from the arrival of its first event until the results of all its events are in the database. When an
-/// event of the lane does not end for good (it will be tried again, or was given back), the lane is *broken*: those
-/// behind it must not overtake it, so they are given back to the database, and so is whatever arrives until the lane is
-/// gone. From then on the pending row in the database holds the key back.
+/// A lane lives from the arrival of its first event until the results of all its events are in the database.
+/// When an event of the lane does not end for good (it will be tried again, or was given back), the lane is
+/// *broken*: those behind it must not overtake it, so they are given back to the database, and so is whatever
+/// arrives until the lane is gone. From then on the pending row in the database holds the key back.
 class KeyLanes {
  public:
   enum class Arrival { runs, waits, turned_away };
@@ -31,7 +32,8 @@ class KeyLanes {
   Arrival arrive(QueuedEvent& event);
   /// The lane's running event has been run. `for_good`: it is done or dead, the next may follow.
   Ended ended(const QueuedEvent& event, bool for_good);
-  /// The event's result is in the database. True when the lane is gone and was not broken: the key may have more.
+  /// The event's result is in the database. True when the lane is gone and was not broken: the key may have
+  /// more.
   bool flushed(const std::string& key, const EventId& id);
   /// True when `id` has ended for good but may still look pending in the database.
   [[nodiscard]] bool finished(const std::string& key, const EventId& id) const;

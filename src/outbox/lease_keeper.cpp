@@ -15,10 +15,13 @@ constexpr std::size_t renewals_per_statement = 1000;
 
 }  // namespace
 
-LeaseKeeper::LeaseKeeper(OutboxStore& store, InFlightTracker& in_flight, Duration lease, Clock& clock, LogCallback log)
+LeaseKeeper::LeaseKeeper(OutboxStore& store, InFlightTracker& in_flight, Duration lease, Clock& clock,
+                         LogCallback log)
     : store_(store), in_flight_(in_flight), lease_(lease), clock_(clock), log_(std::move(log)) {}
 
-LeaseKeeper::~LeaseKeeper() { stop(); }
+LeaseKeeper::~LeaseKeeper() {
+  stop();
+}
 
 void LeaseKeeper::start() {
   if (thread_.joinable()) return;
@@ -40,7 +43,8 @@ void LeaseKeeper::stop() {
 }
 
 void LeaseKeeper::run() {
-  // A third of the lease leaves two more rounds before it ends, should one of them meet a database that is away.
+  // A third of the lease leaves two more rounds before it ends, should one of them meet a database that is
+  // away.
   const Duration round = std::max<Duration>(lease_ / 3, std::chrono::milliseconds{1});
   for (;;) {
     {

@@ -10,8 +10,9 @@
 
 namespace postrider {
 
-/// Renews the leases of what this node holds for long (a slow listener, a full queue), so that nobody else delivers it
-/// while this node lives. One thread; touches the database only when a lease has used up a third of its time.
+/// Renews the leases of what this node holds for long (a slow listener, a full queue), so that nobody else
+/// delivers it while this node lives. One thread; touches the database only when a lease has used up a third
+/// of its time.
 class LeaseKeeper {
  public:
   LeaseKeeper(OutboxStore& store, InFlightTracker& in_flight, Duration lease, Clock& clock, LogCallback log);

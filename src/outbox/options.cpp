@@ -23,7 +23,8 @@ constexpr std::size_t most_node_chars = 64;
 
 void check_count(std::string_view option, std::size_t value, std::size_t least, std::size_t most) {
   if (value < least || value > most) {
-    refuse(option, std::to_string(value), "between " + std::to_string(least) + " and " + std::to_string(most));
+    refuse(option, std::to_string(value),
+           "between " + std::to_string(least) + " and " + std::to_string(most));
   }
 }
 
@@ -37,7 +38,8 @@ std::string default_node_name() {
   if (gethostname(host.data(), host.size() - 1) != 0) host = {"host"};
   const std::string name(utf8_prefix(host.data(), 32));
   // The random tail keeps a restarted process with a recycled pid apart from its predecessor.
-  return utf8_repaired(name) + "/" + std::to_string(getpid()) + "/" + std::string(new_event_id().view().substr(16));
+  return utf8_repaired(name) + "/" + std::to_string(getpid()) + "/" +
+         std::string(new_event_id().view().substr(16));
 }
 
 }  // namespace
@@ -65,8 +67,8 @@ OutboxOptions checked(OutboxOptions options) {
   if (!options.retry_policy) {
     check_time("retry_base_delay", options.retry_base_delay, 1us, 365 * day);
     check_time("retry_max_delay", options.retry_max_delay, options.retry_base_delay, 365 * day);
-    options.retry_policy =
-        std::make_shared<const ExponentialBackoffRetryPolicy>(options.retry_base_delay, options.retry_max_delay);
+    options.retry_policy = std::make_shared<const ExponentialBackoffRetryPolicy>(options.retry_base_delay,
+                                                                                 options.retry_max_delay);
   }
   if (options.node_name.empty()) options.node_name = default_node_name();
   if (options.clock == nullptr) options.clock = &Clock::system();

@@ -5,8 +5,8 @@
 
 namespace postrider {
 
-/// Fills in what was left to its default (clock, metrics, retry policy, node name) and checks every bound. Throws
-/// Error(invalid_argument) naming the option, its value and its bounds.
+/// Fills in what was left to its default (clock, metrics, retry policy, node name) and checks every bound.
+/// Throws Error(invalid_argument) naming the option, its value and its bounds.
 [[nodiscard]] OutboxOptions checked(OutboxOptions options);
 
 }  // namespace postrider

@@ -47,7 +47,8 @@ TEST_P(OutboxOptionsRefuse, NamesTheOption) {
     FAIL() << GetParam().option << " was accepted";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    EXPECT_NE(std::string(error.what()).find(std::string("OutboxOptions::") + GetParam().option), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find(std::string("OutboxOptions::") + GetParam().option),
+              std::string::npos)
         << error.what();
     EXPECT_NE(std::string(error.what()).find("it must be"), std::string::npos) << error.what();
   }

@@ -50,7 +50,8 @@ struct Outbox::Parts {
       : options(checked(std::move(given))),
         store(storage.outbox_store()),
         in_flight(*options.clock),
-        completer(store, completer_options(options), [this](std::span<const FinishedEvent> r) { flushed(r); }),
+        completer(store, completer_options(options),
+                  [this](std::span<const FinishedEvent> r) { flushed(r); }),
         dispatcher(std::make_shared<OutboxDispatcher>(store, listeners, completer, in_flight,
                                                       dispatcher_options(options))),
         client(store, dispatcher,
@@ -71,7 +72,8 @@ struct Outbox::Parts {
                 .log = options.log}),
         lease_keeper(store, in_flight, options.lease, *options.clock, options.log),
         admin(storage.outbox_admin_store()) {
-    if (options.poller_enabled && !options.inline_dispatch) dispatcher->on_poll_wanted([this] { poller.poke(); });
+    if (options.poller_enabled && !options.inline_dispatch)
+      dispatcher->on_poll_wanted([this] { poller.poke(); });
   }
 
   /// On the completer's thread, after results are in the database.
@@ -107,7 +109,9 @@ struct Outbox::Parts {
 Outbox::Outbox(Storage& storage, OutboxOptions options)
     : parts_(std::make_unique<Parts>(storage, std::move(options))) {}
 
-Outbox::~Outbox() { stop(); }
+Outbox::~Outbox() {
+  stop();
+}
 
 Outbox& Outbox::on(const EventType& type, Listener listener) {
   parts_->listeners.add(type, std::move(listener));
@@ -119,9 +123,13 @@ Outbox& Outbox::on_all(Listener listener) {
   return *this;
 }
 
-Staged Outbox::publish(Tx& tx, const Event& event) { return parts_->client.publish(tx, {&event, 1}); }
+Staged Outbox::publish(Tx& tx, const Event& event) {
+  return parts_->client.publish(tx, {&event, 1});
+}
 
-Staged Outbox::publish(Tx& tx, std::span<const Event> events) { return parts_->client.publish(tx, events); }
+Staged Outbox::publish(Tx& tx, std::span<const Event> events) {
+  return parts_->client.publish(tx, events);
+}
 
 Staged Outbox::publish(Tx& tx, std::initializer_list<Event> events) {
   return parts_->client.publish(tx, {events.begin(), events.size()});
@@ -140,9 +148,13 @@ Tx& current_tx() {
 
 }  // namespace
 
-Staged Outbox::publish(const Event& event) { return publish(current_tx(), event); }
+Staged Outbox::publish(const Event& event) {
+  return publish(current_tx(), event);
+}
 
-Staged Outbox::publish(std::span<const Event> events) { return publish(current_tx(), events); }
+Staged Outbox::publish(std::span<const Event> events) {
+  return publish(current_tx(), events);
+}
 
 void Outbox::start() {
   Parts& parts = *parts_;
@@ -171,12 +183,20 @@ void Outbox::stop() {
   parts.running = false;
 }
 
-bool Outbox::running() const noexcept { return parts_->running; }
+bool Outbox::running() const noexcept {
+  return parts_->running;
+}
 
-std::size_t Outbox::poll() { return parts_->poller.poll_once(); }
+std::size_t Outbox::poll() {
+  return parts_->poller.poll_once();
+}
 
-OutboxAdmin& Outbox::admin() noexcept { return parts_->admin; }
+OutboxAdmin& Outbox::admin() noexcept {
+  return parts_->admin;
+}
 
-const OutboxOptions& Outbox::options() const noexcept { return parts_->options; }
+const OutboxOptions& Outbox::options() const noexcept {
+  return parts_->options;
+}
 
 }  // namespace postrider

@@ -11,18 +11,21 @@ namespace postrider {
 namespace {
 
 constexpr Duration shortest_pause = std::chrono::milliseconds{50};
-// Retries that fall due close together share one look; and the memory for them is bounded: what does not fit is found
-// by the interval.
+// Retries that fall due close together share one look; and the memory for them is bounded: what does not fit
+// is found by the interval.
 constexpr Duration wake_grain = std::chrono::milliseconds{5};
 constexpr std::size_t most_wake_times = 4096;
 constexpr std::size_t most_keys = 1024;
 
 }  // namespace
 
-OutboxPoller::OutboxPoller(OutboxStore& store, OutboxDispatcher& dispatcher, Completer& completer, PollerOptions options)
+OutboxPoller::OutboxPoller(OutboxStore& store, OutboxDispatcher& dispatcher, Completer& completer,
+                           PollerOptions options)
     : store_(store), dispatcher_(dispatcher), completer_(completer), options_(std::move(options)) {}
 
-OutboxPoller::~OutboxPoller() { stop(); }
+OutboxPoller::~OutboxPoller() {
+  stop();
+}
 
 void OutboxPoller::start() {
   if (thread_.joinable()) return;
@@ -92,7 +95,8 @@ void OutboxPoller::run() {
       }
     } catch (const std::exception& error) {
       options_.metrics->increment_poll_failures();
-      options_.log(LogLevel::error, std::string("postrider: the outbox poller failed, trying again: ") + error.what());
+      options_.log(LogLevel::error,
+                   std::string("postrider: the outbox poller failed, trying again: ") + error.what());
       pause = std::clamp(pause * 2, shortest, options_.interval);
     }
   }
@@ -105,7 +109,8 @@ bool OutboxPoller::wait_for_reason(Duration pause) {
     const SteadyPoint now = options_.clock->steady_now();
     if (now >= until) break;
     if (!wake_times_.empty() && *wake_times_.begin() <= now) break;
-    options_.clock->wait_until(wake_, mutex_, wake_times_.empty() ? until : std::min(until, *wake_times_.begin()));
+    options_.clock->wait_until(wake_, mutex_,
+                               wake_times_.empty() ? until : std::min(until, *wake_times_.begin()));
   }
   poked_ = false;
   wake_times_.erase(wake_times_.begin(), wake_times_.upper_bound(options_.clock->steady_now()));
@@ -129,7 +134,16 @@ std::size_t OutboxPoller::poll_once() {
   request.continue_keys = keys;
   // Measured before the database is asked: the local end must never be later than the one in the row.
   const SteadyPoint asked = options_.clock->steady_now();
-  std::vector<ClaimedEvent> claimed = store_.claim(request);
+  std::vector<ClaimedEvent> claimed;
+  try {
+    claimed = store_.claim(request);
+  } catch (...) {
+    // Not forgotten: nobody else may look for them soon. No poke either: the database deserves its pause.
+    const MutexLock lock(mutex_);
+    keys_.insert(keys_.end(), keys.begin(),
+                 keys.begin() + std::min(keys.size(), most_keys - std::min(most_keys, keys_.size())));
+    throw;
+  }
   failpoint("outbox.claim.after");
   options_.metrics->observe_claim(claimed.size(),
                                   std::chrono::duration_cast<Duration>(options_.clock->steady_now() - asked));
@@ -141,17 +155,23 @@ std::size_t OutboxPoller::poll_once() {
     oldest = std::min(oldest, row.created_at);
     if (!row.event) {
       options_.metrics->increment_dispatch_dead();
-      options_.log(LogLevel::error,
-                   "postrider: event " + row.lease.id.str() + " cannot be decoded and is dead: " + row.decode_error);
-      Completion dead{row.lease, Completion::Kind::dead, row.failed, {}, "cannot decode: " + row.decode_error};
+      options_.log(LogLevel::error, "postrider: event " + row.lease.id.str() +
+                                        " cannot be decoded and is dead: " + row.decode_error);
+      Completion dead{
+          row.lease, Completion::Kind::dead, row.failed, {}, "cannot decode: " + row.decode_error};
       completer_.submit({std::move(dead), {}});
       continue;
     }
-    events.push_back({std::move(row.event), row.lease.token, row.failed, Source::cold, std::move(row.ordering_key),
-                      asked + options_.lease, {}});
+    events.push_back({std::move(row.event),
+                      row.lease.token,
+                      row.failed,
+                      Source::cold,
+                      std::move(row.ordering_key),
+                      asked + options_.lease,
+                      {}});
   }
-  options_.metrics->record_oldest_lag(claimed.empty() ? Duration::zero()
-                                                      : std::max(Duration::zero(), options_.clock->now() - oldest));
+  options_.metrics->record_oldest_lag(
+      claimed.empty() ? Duration::zero() : std::max(Duration::zero(), options_.clock->now() - oldest));
   if (!events.empty()) {
     if (!dispatcher_.enqueue_cold(events)) {
       for (const QueuedEvent& event : events) {

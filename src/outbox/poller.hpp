@@ -28,8 +28,8 @@ struct PollerOptions {
   LogCallback log;
 };
 
-/// Brings what the hot path did not: rows of crashed nodes, retries that fell due, overflow, rows inserted by other
-/// programs. One thread. Sleeps until the interval is over or there is reason to look sooner.
+/// Brings what the hot path did not: rows of crashed nodes, retries that fell due, overflow, rows inserted by
+/// other programs. One thread. Sleeps until the interval is over or there is reason to look sooner.
 class OutboxPoller {
  public:
   OutboxPoller(OutboxStore& store, OutboxDispatcher& dispatcher, Completer& completer, PollerOptions options);
@@ -38,8 +38,8 @@ class OutboxPoller {
   void start();
   void stop();
 
-  /// One cycle on the calling thread: claims at most one batch, as far as the cold queue has room. Returns how many
-  /// rows were claimed. Throws what the store throws.
+  /// One cycle on the calling thread: claims at most one batch, as far as the cold queue has room. Returns
+  /// how many rows were claimed. Throws what the store throws.
   std::size_t poll_once() POSTRIDER_EXCLUDES(cycle_mutex_);
 
   /// Look now.

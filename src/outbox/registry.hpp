@@ -15,8 +15,8 @@ namespace postrider {
 
 using Listeners = std::vector<std::shared_ptr<const Listener>>;
 
-/// Which listeners an event runs: those of its exact type in order of registration, then those for all. Thread-safe.
-/// Each list handed out is an immutable snapshot: later registrations don't change it.
+/// Which listeners an event runs: those of its exact type in order of registration, then those for all.
+/// Thread-safe. Each list handed out is an immutable snapshot: later registrations don't change it.
 class ListenerRegistry {
  public:
   void add(const EventType& type, Listener listener);
@@ -35,7 +35,8 @@ class ListenerRegistry {
 
   mutable Mutex mutex_;
   std::map<std::string, Entry, std::less<>> by_type_ POSTRIDER_GUARDED_BY(mutex_);
-  std::shared_ptr<const Listeners> for_all_ POSTRIDER_GUARDED_BY(mutex_) = std::make_shared<const Listeners>();
+  std::shared_ptr<const Listeners> for_all_ POSTRIDER_GUARDED_BY(mutex_) =
+      std::make_shared<const Listeners>();
 };
 
 }  // namespace postrider

@@ -16,7 +16,8 @@
 
 namespace postrider {
 
-/// Fences a row: grows by one with every claim (a row is born with 1), so that whoever held it before cannot write any more.
+/// Fences a row: grows by one with every claim (a row is born with 1), so that whoever held it before cannot
+/// write any more.
 enum class Token : std::int64_t {};
 
 inline constexpr Token birth_token{1};
@@ -28,8 +29,8 @@ inline constexpr std::size_t max_error_chars = 4000;
 struct NewOutboxRow {
   const Event* event = nullptr;
   std::string_view ordering_key{};  ///< empty: none
-  /// Zero: the row is born free, any poller may take it once it is available. Otherwise it is born leased to `owner` for this long, so that
-  /// nobody races the hot path.
+  /// Zero: the row is born free, any poller may take it once it is available. Otherwise it is born leased to
+  /// `owner` for this long, so that nobody races the hot path.
   Duration lease{};
 };
 
@@ -43,7 +44,7 @@ struct ClaimRequest {
   std::string_view owner{};
   Duration lease{};
   std::size_t limit = 0;
-  /// Keys whose run this node has just finished: their next events are claimed first, whatever deferral they carry.
+  /// Keys whose run this node has just finished: their next events are claimed first.
   std::span<const std::string> continue_keys{};
 };
 
@@ -73,30 +74,36 @@ struct Completion {
   std::string error{};
 };
 
-/// The outbox table, as verbs. Thread-safe. The conformance suite (storage/conformance) is the definition; in short:
+/// The outbox table, as verbs. Thread-safe. The conformance suite (storage/conformance) is the definition; in
+/// short:
 ///
-/// - A row is *pending* while its status is NEW or RETRY. It is *due* when available_at and lease_until (if any) have passed,
+/// - A row is *pending* while its status is NEW or RETRY. It is *due* when available_at and lease_until (if
+/// any) have passed,
 ///   both on the database's clock (or on StorageOptions::clock when given).
-/// - Every write about a held row is guarded by its token and by the row being pending: a stale holder changes nothing.
-/// - Ordered rows (with an ordering_key): a row may be claimed only if no earlier pending row (lower seq) has its key, or if
+/// - Every write about a held row is guarded by its token and by the row being pending: a stale holder
+/// changes nothing.
+/// - Ordered rows (with an ordering_key): a row may be claimed only if no earlier pending row (lower seq) has
+/// its key, or if
 ///   those before it are claimed with it. A run of one key is claimed in order of seq. See `claim`.
 class OutboxStore {
  public:
   virtual ~OutboxStore() = default;
 
   /// Writes the rows inside the caller's transaction, in one statement per batch, in the given order. Throws
-  /// Error(wrong_storage) for a transaction of another backend, Error(conflict) for an id that exists, Error(schema) when the table is missing.
+  /// Error(wrong_storage) for a transaction of another backend, Error(conflict) for an id that exists,
+  /// Error(schema) when the table is missing.
   virtual void insert(Tx& tx, std::string_view owner, std::span<const NewOutboxRow> rows) = 0;
 
-  /// Takes up to `limit` due rows for `owner`, raising each one's token, those due for longest first. Other claimers are never waited for
-  /// longer than their own statement and never get the same row.
+  /// Takes up to `limit` due rows for `owner`, raising each one's token, those due for longest first. Other
+  /// claimers are never waited for longer than their own statement and never get the same row.
   ///
-  /// Ordered rows: for each key among the due rows and each of `continue_keys`, the head (lowest seq pending row of the key) is
-  /// taken if it is due (for continue_keys: if it is available and nobody holds it), and after it the rows that follow it
-  /// in seq, up to the first that is not yet available or that somebody holds, as far as `limit` goes. A row is held while it has an owner and
-  /// its lease lasts; a row that the claimer itself holds is no exception: it is at work there, or its commit is about to hand it over. Due
-  /// ordered rows that turned out to be blocked by their head are deferred (lease_until without owner) until the head falls due, at least
-  /// 100 ms, so that a blocked backlog is not scanned again and again. Results of one key are in order of seq.
+  /// Ordered rows: for each key among the due rows and each of `continue_keys`, the pending rows of the key
+  /// are taken in order of seq, from the head on, up to the first that is not yet available or is leased to a
+  /// living owner (this one included: it has that row in memory), as far as `limit` goes. Due ordered rows
+  /// that are blocked are deferred (lease_until without owner), so that a blocked backlog is not scanned
+  /// again and again: until their head is available, or for a second at most when it is leased, and at least
+  /// for 100 ms. A deferral hides a row from the scan, it does not lease it: it never keeps a row from being
+  /// taken with its key. Results of one key are in order of seq.
   virtual std::vector<ClaimedEvent> claim(const ClaimRequest& request) = 0;
 
   /// Extends the leases to `lease` from now. Returns those that are still held: pending, and with this token.
@@ -105,8 +112,8 @@ class OutboxStore {
   /// Writes results. Returns how many rows were changed; the rest were stale. All or nothing on error.
   virtual std::size_t complete(std::span<const Completion> results) = 0;
 
-  /// The ids of pending rows of `key` with a lower seq than row `id`, lowest first, at most `limit`. Empty when `id` is
-  /// the head.
+  /// The ids of pending rows of `key` with a lower seq than row `id`, lowest first, at most `limit`. Empty
+  /// when `id` is the head.
   virtual std::vector<EventId> predecessors(std::string_view key, const EventId& id, std::size_t limit) = 0;
 
   /// Throws Error(schema) unless the tables are there in this library's version.
@@ -124,7 +131,8 @@ class OutboxAdminStore {
   virtual std::vector<OutboxRecord> list_dead(const DeadLetterFilter& filter, std::size_t limit,
                                               const OutboxRecord* after) = 0;
   virtual std::int64_t count_dead(const DeadLetterFilter& filter) = 0;
-  /// DEAD → NEW, attempts 0, available now, token raised, done_at cleared, at most `limit` rows. Returns how many.
+  /// DEAD → NEW, attempts 0, available now, token raised, done_at cleared, at most `limit` rows. Returns how
+  /// many.
   virtual std::int64_t revive_dead(const DeadLetterFilter& filter, std::size_t limit) = 0;
   virtual bool edit_dead(const EventId& id, PayloadKind kind, std::string_view payload,
                          std::optional<std::string_view> headers_json) = 0;

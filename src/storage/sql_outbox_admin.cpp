@@ -185,9 +185,12 @@ void require_finished(EventStatus status) {
 SqlOutboxAdminStore::SqlOutboxAdminStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
 
 OutboxCounts SqlOutboxAdminStore::counts() {
-  // Free and ordered rows apart, as their partial indexes are; one statement, so that the numbers fit together.
-  constexpr std::string_view free = " where due_at is not null and ordering_key is null";
-  constexpr std::string_view ordered = " where due_at is not null and ordering_key is not null";
+  // Free and ordered rows apart, as their indexes are; one statement, so that the numbers fit together.
+  const bool lanes = dialect_.kind == BackendKind::mariadb;  // it has no partial indexes, but one that leads with due_lane
+  const std::string_view free = lanes ? " where due_lane = 0 and due_at is not null"
+                                      : " where due_at is not null and ordering_key is null";
+  const std::string_view ordered = lanes ? " where due_lane = 1 and due_at is not null"
+                                         : " where due_at is not null and ordering_key is not null";
   Query query(dialect_);
   const auto count = [&](std::string_view where) {
     query.sql("(select count(*) from ").table().sql(where).sql(")");

@@ -53,7 +53,8 @@ class CondVar {
     lock.release();
   }
 
-  /// Returns false when the deadline passed. In real time: wait through `Clock::wait_until` where tests drive time.
+  /// Returns false when the deadline passed. In real time: wait through `Clock::wait_until` where tests drive
+  /// time.
   bool wait_until(Mutex& mutex, std::chrono::steady_clock::time_point deadline) POSTRIDER_REQUIRES(mutex) {
     std::unique_lock<std::mutex> lock(mutex.native_, std::adopt_lock);
     const auto status = native_.wait_until(lock, deadline);

@@ -23,14 +23,14 @@ class TxSession {
   TxSession& operator=(const TxSession&) = delete;
 
   [[nodiscard]] virtual BackendKind kind() const noexcept = 0;
-  /// True while statements take part in a transaction that is neither committed nor rolled back. Asks the driver, not
-  /// the network.
+  /// True while statements take part in a transaction that is neither committed nor rolled back. Asks the
+  /// driver, not the network.
   [[nodiscard]] virtual bool active() const noexcept = 0;
   /// Runs one statement with bound parameters, `?` or the backend's own placeholders.
   virtual Rows execute(std::string_view sql, std::span<const Value> params) = 0;
 
-  /// Only sessions of `Storage::begin` are ever asked to end. `commit` throws Error with in_doubt() when the connection
-  /// broke after COMMIT was sent.
+  /// Only sessions of `Storage::begin` are ever asked to end. `commit` throws Error with in_doubt() when the
+  /// connection broke after COMMIT was sent.
   virtual void commit() = 0;
   virtual void rollback() noexcept = 0;
 };

@@ -9,9 +9,12 @@ namespace postrider::sqlite {
 namespace {
 
 constexpr std::size_t page_size = 512;
-/// So that one claim holds the write lock for a bounded time, whatever backlog is blocked; the next one goes on.
+/// So that one claim holds the write lock for a bounded time, whatever backlog is blocked; the next one goes
+/// on.
 constexpr int most_pages = 16;
 constexpr std::int64_t least_deferral = 100'000;
+/// Whoever holds the head goes on with its key by itself; this is for the case that it dies on the way.
+constexpr std::int64_t longest_wait_for_a_node = 1'000'000;
 
 ClaimedEvent decode(const Statement& row) {
   OutboxColumns columns;
@@ -39,7 +42,7 @@ Claim::Claim(Connection& connection, const OutboxSql& sql, const ClaimRequest& r
 std::vector<ClaimedEvent> Claim::run() {
   for (const std::string& key : request_.continue_keys) {
     if (full()) break;
-    if (!key.empty()) take_run(key, true);
+    if (!key.empty()) take_run(key);
   }
   if (!full()) free_ = find_due(sql_.due_free, false, request_.limit - claimed_.size());
   for (int page_number = 0; page_number < most_pages && !full(); ++page_number) {
@@ -56,7 +59,8 @@ std::vector<Claim::Due> Claim::find_due(const std::string& sql, bool ordered, st
   statement.with(now_, static_cast<std::int64_t>(limit));
   std::vector<Due> due;
   while (statement.step()) {
-    due.push_back({statement.integer(0), statement.integer(1), ordered ? std::string(statement.text(2)) : std::string()});
+    due.push_back({statement.integer(0), statement.integer(1),
+                   ordered ? std::string(statement.text(2)) : std::string()});
   }
   return due;
 }
@@ -67,7 +71,7 @@ void Claim::merge(const std::vector<Due>& page) {
     const Due& row = page[looked_at];
     take_free_until(row.due_at);
     if (full()) break;
-    if (!blocked_until_.contains(row.key)) take_run(row.key, false);
+    if (!blocked_until_.contains(row.key)) take_run(row.key);
   }
   defer_blocked(page, looked_at);
 }
@@ -78,24 +82,23 @@ void Claim::take_free_until(std::int64_t due_at) {
   }
 }
 
-void Claim::take_run(const std::string& key, bool continuing) {
+void Claim::take_run(const std::string& key) {
   if (blocked_until_.contains(key)) return;
   std::vector<std::int64_t> run;
-  std::int64_t head_due = now_;
+  std::int64_t blocked_until = now_ + longest_wait_for_a_node;
   {
     Statement statement = connection_.prepare(sql_.run_of_key);
     statement.with(key);
     const std::size_t room = request_.limit - claimed_.size();
     while (run.size() < room && statement.step()) {
-      const bool available = statement.integer(1) <= now_;
-      // Also by this very node: then it is at work here, or its commit is about to hand it over.
-      const bool held = !statement.is_null(3) && statement.integer(4) > now_;
-      const bool head = run.empty();
-      if (head) head_due = statement.integer(2);
-      // A head must be due, unless this node goes on with a run of its own; what follows it comes along also when it is
-      // deferred.
-      const bool wanted = head && !continuing ? head_due <= now_ : available && !held;
-      if (!wanted) break;
+      const std::int64_t available_at = statement.integer(1);
+      const bool leased = !statement.is_null(3) && statement.integer(4) > now_;
+      if (available_at > now_ || leased) {
+        if (run.empty())
+          blocked_until =
+              leased ? std::min(statement.integer(2), now_ + longest_wait_for_a_node) : available_at;
+        break;
+      }
       run.push_back(statement.integer(0));
     }
   }
@@ -103,7 +106,7 @@ void Claim::take_run(const std::string& key, bool continuing) {
     take(seq);
     taken_.insert(seq);
   }
-  blocked_until_[key] = run.empty() ? head_due : now_ + request_.lease.count();
+  blocked_until_[key] = blocked_until;
 }
 
 void Claim::take(std::int64_t seq) {

@@ -16,7 +16,8 @@ namespace postrider::sqlite {
 
 /// One claim, inside a transaction that holds the write lock: what it reads stays true until the commit.
 ///
-/// Rows are found first and written afterwards, page by page: writing moves them within the very index that is read.
+/// Rows are found first and written afterwards, page by page: writing moves them within the very index that
+/// is read.
 class Claim {
  public:
   Claim(Connection& connection, const OutboxSql& sql, const ClaimRequest& request, std::int64_t now);
@@ -35,7 +36,7 @@ class Claim {
   void merge(const std::vector<Due>& page);
   void take_free_until(std::int64_t due_at);
   /// Takes the head of the key, if it can be had, and what follows it. Once per key and claim.
-  void take_run(const std::string& key, bool continuing);
+  void take_run(const std::string& key);
   void take(std::int64_t seq);
   /// Puts off those of the page that are still due: their head is in the way.
   void defer_blocked(const std::vector<Due>& page, std::size_t looked_at);

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the outbox conformance tests share: a fresh table, a clock that stands still, short ways to say things.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "postrider/clock.hpp"
+#include "postrider/error.hpp"
+#include "postrider/storage.hpp"
+#include "storage/outbox_store.hpp"
+#include "support/backend.hpp"
+
+namespace postrider::conformance {
+
+using namespace std::chrono_literals;
+
+/// How `publish` makes a row; the default is free at once, without a key.
+struct Row {
+  std::string key{};
+  std::string owner{};
+  Duration lease{};
+  std::optional<Duration> deliver_in{};
+  std::string type = "Happened";
+};
+
+class OutboxConformance : public test::BackendTest {
+ protected:
+  void SetUp() override {
+    BackendTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    database_.emplace(backend(), test::TestDatabase::Options{.clock = &clock_});
+  }
+
+  [[nodiscard]] test::TestDatabase& database() { return *database_; }
+  [[nodiscard]] Storage& storage() { return database_->storage(); }
+  [[nodiscard]] OutboxStore& store() { return storage().outbox_store(); }
+  [[nodiscard]] OutboxAdminStore& admin() { return storage().outbox_admin_store(); }
+  [[nodiscard]] std::string table() const { return database_->table("outbox_event"); }
+
+  void insert(Tx& tx, const Event& event, const Row& row = {}) {
+    const NewOutboxRow one{.event = &event, .ordering_key = row.key, .lease = row.lease};
+    store().insert(tx, row.owner, {&one, 1});
+  }
+  /// Commits one event with this id.
+  void publish(const std::string& id, const Row& row = {}) {
+    EventBuilder builder = Event::builder(row.type);
+    builder.id(EventId(id)).json("{}");
+    if (row.deliver_in.has_value()) builder.deliver_at(clock_.now() + *row.deliver_in);
+    Transaction tx = storage().begin();
+    insert(tx, builder.build(), row);
+    tx.commit();
+  }
+  void publish_all(const std::vector<std::string>& ids, const Row& row = {}) {
+    for (const std::string& id : ids) publish(id, row);
+  }
+
+  std::vector<ClaimedEvent> claim_events(std::string_view owner, std::size_t limit = 100, Duration lease = 30s,
+                                         const std::vector<std::string>& continue_keys = {}) {
+    std::vector<ClaimedEvent> claimed =
+        store().claim({.owner = owner, .lease = lease, .limit = limit, .continue_keys = continue_keys});
+    for (const ClaimedEvent& one : claimed) held_[one.lease.id.str()] = one.lease;
+    return claimed;
+  }
+  /// The ids in the order of the claim; their leases are remembered in `held`.
+  std::vector<std::string> claim(std::string_view owner, std::size_t limit = 100, Duration lease = 30s,
+                                 const std::vector<std::string>& continue_keys = {}) {
+    std::vector<std::string> ids;
+    for (const ClaimedEvent& one : claim_events(owner, limit, lease, continue_keys)) ids.push_back(one.lease.id.str());
+    return ids;
+  }
+  /// The lease of the last claim of this row.
+  [[nodiscard]] LeaseRef held(const std::string& id) const { return held_.at(id); }
+
+  std::size_t complete(const LeaseRef& lease, Completion::Kind kind, Duration delay = {}, int failed = 0,
+                       std::string error = {}) {
+    const Completion one{
+        .lease = lease, .kind = kind, .failed = Attempt{failed}, .delay = delay, .error = std::move(error)};
+    return store().complete({&one, 1});
+  }
+  std::size_t done(const std::string& id) { return complete(held(id), Completion::Kind::done); }
+  std::size_t retry(const std::string& id, Duration delay, int failed = 1, std::string error = "no luck") {
+    return complete(held(id), Completion::Kind::retry, delay, failed, std::move(error));
+  }
+  std::size_t dead(const std::string& id, std::string error = "hopeless") {
+    return complete(held(id), Completion::Kind::dead, {}, 1, std::move(error));
+  }
+
+  [[nodiscard]] OutboxRecord record(const std::string& id) {
+    const std::optional<OutboxRecord> found = admin().find(EventId(id));
+    if (!found.has_value()) ADD_FAILURE() << "no row " << id;
+    return found.value_or(OutboxRecord{});
+  }
+  [[nodiscard]] bool exists(const std::string& id) { return admin().find(EventId(id)).has_value(); }
+
+  ManualClock clock_;
+
+ private:
+  std::optional<test::TestDatabase> database_;
+  std::map<std::string, LeaseRef> held_;
+};
+
+inline std::vector<std::string> none() { return {}; }
+
+/// The Error that `action` throws, or a failure.
+template <class Action>
+Error error_of(Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "nothing was thrown";
+  return Error(ErrorCode::database, "nothing was thrown");
+}
+
+}  // namespace postrider::conformance
