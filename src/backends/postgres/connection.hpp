@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <atomic>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "backends/postgres/errors.hpp"
+#include "backends/postgres/wire.hpp"
+#include "postrider/log.hpp"
+#include "postrider/value.hpp"
+#include "storage/pool.hpp"
+
+namespace postrider::postgres {
+
+/// What all connections of one storage share. Outlives them.
+struct ConnectionContext {
+  std::string url{};
+  std::string name{};  ///< without the password
+  Duration connect_timeout = std::chrono::seconds{5};
+  LogCallback log{};
+  /// Set once, when a transaction-mode pooler showed itself: from then on no statement is prepared by name.
+  std::atomic<bool> unnamed_statements{false};
+
+  void use_unnamed_statements(std::string_view reason);
+};
+
+/// One of our own statements. Parameters and results are binary.
+struct Statement {
+  /// Prepared where it is first used, or (for what needs no planning) sent as text each time, so that a
+  /// pooler that moves us about can at worst lose a statement of our own, never a user's COMMIT.
+  enum class Use { prepared, plain };
+  explicit Statement(std::string text, Use how = Use::prepared);
+
+  std::string sql;
+  Use use;
+  /// Made from the text, so that the same name never means two things, whoever shares a server connection
+  /// with us.
+  std::string name;
+};
+
+extern const Statement begin_statement;
+/// For our own work: READ COMMITTED whatever the server's default is, because claims rely on its re-checks.
+extern const Statement begin_worker_statement;
+extern const Statement commit_statement;
+extern const Statement rollback_statement;
+/// Planner settings for our own work, for this transaction only: each hot statement has one right plan, an
+/// index scan, and a plan made while the table was empty must be that one too. Sent within the transaction
+/// instead of as startup options, because users' transactions run on the same connections and need the
+/// planner untouched, and because poolers refuse or lose startup options.
+extern const Statement settings_statement;
+
+/// A connection of our own. Used by one thread at a time.
+class Connection final : public PooledConnection {
+ public:
+  /// Connects; throws Error(unavailable) with the reason, retryable.
+  explicit Connection(ConnectionContext& context);
+  ~Connection() override;
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  [[nodiscard]] bool usable() const noexcept override;
+  [[nodiscard]] bool ping() noexcept override;
+  /// Looks whether the server has closed the connection meanwhile, without asking it. False when it has.
+  [[nodiscard]] bool alive() noexcept;
+
+  [[nodiscard]] PGconn* native() const noexcept { return native_.get(); }
+  [[nodiscard]] PGTransactionStatusType transaction_status() const noexcept {
+    return PQtransactionStatus(native_.get());
+  }
+  /// Makes `usable` false: something is left on the wire that nobody will read.
+  void mark_broken() noexcept { broken_ = true; }
+  /// Ends a transaction that failed; marks the connection broken when even that fails.
+  void rollback() noexcept;
+
+ private:
+  friend class Pipeline;
+  struct Closer {
+    void operator()(PGconn* connection) const noexcept { PQfinish(connection); }
+  };
+
+  ConnectionContext& context_;
+  std::unique_ptr<PGconn, Closer> native_;
+  std::unordered_set<std::string> prepared_;
+  bool broken_ = false;
+};
+
+/// Several statements in one round trip. Sending copies the parameters, so their memory is free again after
+/// each `send`.
+class Pipeline {
+ public:
+  /// `what` begins the message of any error: "cannot claim outbox events". Must outlive the pipeline.
+  Pipeline(Connection& connection, std::string_view what);
+  /// Marks the connection broken unless `finish` ran.
+  ~Pipeline();
+  Pipeline(const Pipeline&) = delete;
+  Pipeline& operator=(const Pipeline&) = delete;
+
+  void send(const Statement& statement, const Params& params = {});
+  /// A user's statement: text parameters whose types the server infers, text results, never prepared.
+  void send_text(const std::string& sql, std::span<const Value> params);
+  /// COMMIT. If the connection breaks from here on, the error is in doubt, unless `harmless` says that
+  /// repeating is safe.
+  void send_commit(bool harmless);
+
+  /// Waits for all results, in the order of sending. Throws for the first that failed; the transaction then
+  /// needs a rollback.
+  std::vector<Result> finish();
+
+ private:
+  struct Expected {
+    const Statement* prepares;  // null: an execution
+    bool commits = false;
+  };
+  void check_sent(int sent);
+  [[noreturn]] void fail(const PGresult* result, bool before_commit);
+
+  Connection& connection_;
+  std::string_view what_;
+  std::vector<Expected> expected_;
+  bool doubtful_commit_ = false;
+  bool finished_ = false;
+};
+
+/// Text parameters for statements of users, on our connections and on theirs.
+class TextParams {
+ public:
+  explicit TextParams(std::span<const Value> values);
+
+  [[nodiscard]] int count() const noexcept { return static_cast<int>(values_.size()); }
+  [[nodiscard]] const Oid* types() const noexcept { return types_.data(); }
+  [[nodiscard]] const char* const* values() const noexcept { return values_.data(); }
+  [[nodiscard]] const int* lengths() const noexcept { return lengths_.data(); }
+  [[nodiscard]] const int* formats() const noexcept { return formats_.data(); }
+
+ private:
+  std::vector<std::string> owned_;
+  std::vector<Oid> types_;
+  std::vector<const char*> values_;
+  std::vector<int> lengths_;
+  std::vector<int> formats_;
+};
+
+/// Rows of nullable text from a result in text format.
+[[nodiscard]] Rows to_rows(const Result& result);
+
+}  // namespace postrider::postgres

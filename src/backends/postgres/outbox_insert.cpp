@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "backends/postgres/outbox_store.hpp"
+#include "backends/postgres/session.hpp"
+#include "core/failpoint.hpp"
+
+namespace postrider::postgres {
+
+namespace {
+
+constexpr std::string_view what = "cannot insert outbox events";
+
+/// The server's error, or a clearer one when an id was there already: its words, in whatever language, hold
+/// "(event_id)=(X)".
+[[noreturn]] void rethrow_insert_error(const Error& error, std::span<const NewOutboxRow> rows) {
+  if (error.code() != ErrorCode::conflict) throw error;
+  std::string_view rest = error.what();
+  rest.remove_prefix(std::min(rest.find(")=("), rest.size() - 3) + 3);
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const NewOutboxRow& row) {
+    const std::string_view id = row.event->id().view();
+    return rest.starts_with(id) && rest.substr(id.size()).starts_with(')');
+  });
+  throw Error(ErrorCode::conflict, {.sqlstate = error.sqlstate()}, what,
+              found == rows.end() ? std::string("an event id exists already")
+                                  : "event id " + found->event->id().str() + " exists already",
+              "an event is published once; give a new one a new id");
+}
+
+std::string_view json_payload(const Event& event) {
+  return event.payload_kind() == PayloadKind::json ? event.payload() : std::string_view{};
+}
+
+void bind_one(Params& params, std::string_view owner, const NewOutboxRow& row, std::optional<TimePoint> now) {
+  const Event& event = *row.event;
+  params.text(event.id().view())
+      .text(event.type())
+      .text_or_null(event.aggregate_type())
+      .text_or_null(event.aggregate_id())
+      .text_or_null(event.tenant_id())
+      .text_or_null(row.ordering_key)
+      .text_or_null(event.headers_json());
+  if (event.payload_kind() == PayloadKind::json) {
+    params.text(event.payload()).null();
+  } else {
+    params.null().text(event.payload());
+  }
+  params.timestamp(event.occurred_at()).timestamp(event.deliver_at());
+  if (row.lease > Duration::zero()) {
+    params.interval(row.lease);
+  } else {
+    params.null();
+  }
+  params.text(owner).timestamp(now);
+}
+
+/// One column of all rows; an empty text stands for NULL.
+template <class Get>
+void bind_texts(Params& params, Oid type, std::span<const NewOutboxRow> rows, const Get& get) {
+  if (std::all_of(rows.begin(), rows.end(), [&](const NewOutboxRow& row) { return get(row).empty(); })) {
+    params.null();  // one NULL array instead of many NULL elements
+    return;
+  }
+  params.begin_array(type, rows.size());
+  for (const NewOutboxRow& row : rows) {
+    const std::string_view value = get(row);
+    if (value.empty()) {
+      params.element_null();
+    } else {
+      params.element(value);
+    }
+  }
+  params.end_array();
+}
+
+void bind_bytes(Params& params, std::span<const NewOutboxRow> rows) {
+  const auto is_json = [](const NewOutboxRow& row) { return row.event->payload_kind() == PayloadKind::json; };
+  if (std::all_of(rows.begin(), rows.end(), is_json)) {
+    params.null();
+    return;
+  }
+  params.begin_array(oid::bytea, rows.size());
+  for (const NewOutboxRow& row : rows) {
+    if (is_json(row)) {
+      params.element_null();
+    } else {
+      params.element(row.event->payload());  // an empty payload of bytes is a payload
+    }
+  }
+  params.end_array();
+}
+
+void bind_many(Params& params, std::string_view owner, std::span<const NewOutboxRow> rows,
+               std::optional<TimePoint> now) {
+  using Row = NewOutboxRow;
+  bind_texts(params, oid::text, rows, [](const Row& r) { return r.event->id().view(); });
+  bind_texts(params, oid::text, rows, [](const Row& r) { return std::string_view(r.event->type()); });
+  bind_texts(params, oid::text, rows,
+             [](const Row& r) { return std::string_view(r.event->aggregate_type()); });
+  bind_texts(params, oid::text, rows, [](const Row& r) { return std::string_view(r.event->aggregate_id()); });
+  bind_texts(params, oid::text, rows, [](const Row& r) { return std::string_view(r.event->tenant_id()); });
+  bind_texts(params, oid::text, rows, [](const Row& r) { return r.ordering_key; });
+  bind_texts(params, oid::json, rows, [](const Row& r) { return r.event->headers_json(); });
+  bind_texts(params, oid::json, rows, [](const Row& r) { return json_payload(*r.event); });
+  bind_bytes(params, rows);
+
+  params.begin_array(oid::timestamptz, rows.size());
+  for (const Row& row : rows) params.element_timestamp(row.event->occurred_at());
+  params.end_array();
+
+  if (std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.event->deliver_at().has_value(); })) {
+    params.begin_array(oid::timestamptz, rows.size());
+    for (const Row& row : rows) {
+      if (const std::optional<TimePoint> at = row.event->deliver_at()) {
+        params.element_timestamp(*at);
+      } else {
+        params.element_null();
+      }
+    }
+    params.end_array();
+  } else {
+    params.null();
+  }
+
+  params.begin_array(oid::interval, rows.size());
+  for (const Row& row : rows) {
+    if (row.lease > Duration::zero()) {
+      params.element_interval(row.lease);
+    } else {
+      params.element_null();
+    }
+  }
+  params.end_array();
+  params.text(owner).timestamp(now);
+}
+
+/// Rows per statement: bounds the memory of one message, and keeps the largest payloads (1 MiB each) far from
+/// the server's limit of 1 GiB.
+std::size_t batch_end(std::span<const NewOutboxRow> rows, std::size_t from, std::size_t most) {
+  constexpr std::size_t most_bytes = 64 << 20;
+  std::size_t bytes = 0;
+  std::size_t end = from;
+  while (end < rows.size() && end - from < most && (end == from || bytes < most_bytes)) {
+    bytes += rows[end].event->payload().size() + rows[end].event->headers_json().size();
+    ++end;
+  }
+  return end;
+}
+
+Value text_or_null(std::string_view text) {
+  return text.empty() ? Value(nullptr) : Value(text);
+}
+
+}  // namespace
+
+void PostgresOutboxStore::insert(Tx& tx, std::string_view owner, std::span<const NewOutboxRow> rows) {
+  if (tx.kind() != BackendKind::postgres) {
+    throw Error(
+        ErrorCode::wrong_storage, what,
+        "the transaction belongs to " + std::string(to_string(tx.kind())) + ", the outbox to postgres",
+        "publish in a transaction of the outbox's own database");
+  }
+  if (rows.empty()) return;
+  auto* session = dynamic_cast<NativeSession*>(&tx.session());
+  if (session == nullptr) {
+    insert_through_text(tx, owner, rows);
+    return;
+  }
+  thread_local Params params;  // keeps its memory for the thread's next batch
+  try {
+    for (std::size_t from = 0; from < rows.size();) {
+      const std::size_t end = batch_end(rows, from, 5000);
+      params.clear();
+      if (end - from == 1) {
+        bind_one(params, owner, rows[from], now());
+        (void)session->run(sql_.insert_one, params, what);
+      } else {
+        bind_many(params, owner, rows.subspan(from, end - from), now());
+        (void)session->run(sql_.insert_many, params, what);
+      }
+      from = end;
+    }
+  } catch (const Error& error) {
+    rethrow_insert_error(error, rows);
+  }
+  failpoint("outbox.insert.after");
+}
+
+void PostgresOutboxStore::insert_through_text(Tx& tx, std::string_view owner,
+                                              std::span<const NewOutboxRow> rows) {
+  // Placeholders for each row; times as microseconds, which need no text form that depends on a setting.
+  constexpr std::string_view one_row =
+      "(?::text, ?::text, ?::text, ?::text, ?::text, ?::text, ?::json, ?::json, ?::bytea, "
+      "timestamptz 'epoch' + ?::bigint * interval '1 microsecond', "
+      "timestamptz 'epoch' + ?::bigint * interval '1 microsecond', ?::bigint * interval '1 microsecond')";
+  const std::optional<TimePoint> time = now();
+  const std::string now_sql = time ? "(timestamptz 'epoch' + " +
+                                         std::to_string(time->time_since_epoch().count()) +
+                                         " * interval '1 microsecond')"
+                                   : std::string("statement_timestamp()");
+  const auto micros = [](TimePoint point) { return point.time_since_epoch().count(); };
+
+  for (std::size_t from = 0; from < rows.size();) {
+    const std::size_t end = batch_end(rows, from, 500);  // the protocol takes 65,535 parameters
+    std::string sql = "INSERT INTO " + sql_.table +
+                      " (event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, "
+                      "headers, payload, payload_bytes, "
+                      "occurred_at, created_at, available_at, owner, lease_until) SELECT id, type, "
+                      "aggregate_type, aggregate_id, tenant, "
+                      "key, headers, payload, bytes, occurred_at, " +
+                      now_sql + ", coalesce(deliver_at, " + now_sql +
+                      "), CASE WHEN lease IS NOT NULL THEN ?::text END, " + now_sql +
+                      " + lease FROM (VALUES ";
+    std::vector<Value> values;
+    values.reserve((end - from) * 12 + 1);
+    values.emplace_back(owner);
+    for (std::size_t i = from; i < end; ++i) {
+      const Event& event = *rows[i].event;
+      if (i != from) sql += ", ";
+      sql += one_row;
+      values.emplace_back(event.id().view());
+      values.emplace_back(event.type());
+      values.push_back(text_or_null(event.aggregate_type()));
+      values.push_back(text_or_null(event.aggregate_id()));
+      values.push_back(text_or_null(event.tenant_id()));
+      values.push_back(text_or_null(rows[i].ordering_key));
+      values.push_back(text_or_null(event.headers_json()));
+      values.push_back(text_or_null(json_payload(event)));
+      values.push_back(event.payload_kind() == PayloadKind::bytes ? Value(Blob{event.payload()})
+                                                                  : Value(nullptr));
+      values.emplace_back(micros(event.occurred_at()));
+      values.push_back(event.deliver_at() ? Value(micros(*event.deliver_at())) : Value(nullptr));
+      values.push_back(rows[i].lease > Duration::zero() ? Value(rows[i].lease.count()) : Value(nullptr));
+    }
+    sql +=
+        ") AS u(id, type, aggregate_type, aggregate_id, tenant, key, headers, payload, bytes, occurred_at, "
+        "deliver_at, lease)";
+    try {
+      (void)tx.session().execute(sql, values);
+    } catch (const Error& error) {
+      rethrow_insert_error(error, rows);
+    }
+    from = end;
+  }
+  failpoint("outbox.insert.after");
+}
+
+}  // namespace postrider::postgres

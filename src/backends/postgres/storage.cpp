@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/postgres/storage.hpp"
+
+#include <array>
+#include <utility>
+
+#include "backends/postgres/migration_target.hpp"
+#include "backends/postgres/session.hpp"
+#include "postrider/postgres.hpp"
+#include "storage/placeholders.hpp"
+
+namespace postrider::postgres {
+
+namespace {
+
+SqlDialect dialect(const Identifier& schema, Clock* clock,
+                   std::function<Rows(std::string_view, std::span<const Value>)> run) {
+  return {.kind = BackendKind::postgres,
+          .outbox_table = schema.str() + ".outbox_event",
+          .run = std::move(run),
+          .from_micros = "(timestamptz 'epoch' + {}::bigint * interval '1 microsecond')",
+          .to_micros = "(extract(epoch from {}) * 1000000)::bigint",
+          .now = "clock_timestamp()",
+          .clock = clock,
+          .hex = "encode({}, 'hex')"};
+}
+
+PoolOptions pool_options(const StorageOptions& options, const std::string& name) {
+  PoolOptions result;
+  result.size = options.pool_size;
+  result.acquire_timeout = options.acquire_timeout;
+  result.name = name;
+  return result;
+}
+
+}  // namespace
+
+std::string redacted(std::string_view url) {
+  char* message = nullptr;
+  struct Free {
+    void operator()(PQconninfoOption* options) const noexcept { PQconninfoFree(options); }
+  };
+  const std::unique_ptr<PQconninfoOption, Free> parsed(PQconninfoParse(std::string(url).c_str(), &message));
+  if (parsed == nullptr) {
+    // libpq quotes the part that it cannot read, which may be the password.
+    std::string why = message == nullptr ? "out of memory" : message;
+    PQfreemem(message);
+    why.erase(std::min(why.find('"'), why.size()));
+    throw Error(
+        ErrorCode::invalid_argument, "cannot read the PostgreSQL URL", why,
+        "write postgresql://user:password@host:port/database, with special characters percent-encoded");
+  }
+  std::string user;
+  std::string host;
+  std::string port;
+  std::string database;
+  for (const PQconninfoOption* option = parsed.get(); option->keyword != nullptr; ++option) {
+    if (option->val == nullptr) continue;
+    const std::string_view keyword = option->keyword;
+    if (keyword == "user") user = option->val;
+    if (keyword == "host" || (keyword == "hostaddr" && host.empty())) host = option->val;
+    if (keyword == "port") port = option->val;
+    if (keyword == "dbname") database = option->val;
+  }
+  std::string name = "postgresql://";
+  if (!user.empty()) name += user + "@";
+  const bool socket = host.starts_with('/');
+  if (!socket) name += host;
+  if (!port.empty()) name += ":" + port;
+  name += "/" + database;
+  if (socket) name += "?host=" + host;
+  return name;
+}
+
+PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& options)
+    : schema_(options.schema),
+      context_{.url = std::string(url),
+               .name = redacted(url),
+               .connect_timeout = options.connect_timeout,
+               .log = options.log},
+      pool_(pool_options(options, context_.name), [this] { return std::make_unique<Connection>(context_); }),
+      outbox_(
+          schema_, options.clock, [this](const auto& work) { with_connection(work); },
+          [this] { check_schema(); }),
+      outbox_admin_(dialect(
+          schema_, options.clock,
+          [this](std::string_view sql, std::span<const Value> params) { return run_alone(sql, params); })) {}
+
+ConnectionPool::Lease PostgresStorage::acquire() {
+  // A restarted server leaves a pool full of dead connections; each shows it at a look, without a round trip.
+  for (;;) {
+    ConnectionPool::Lease lease = pool_.acquire();
+    if (static_cast<Connection*>(lease.get())->alive()) return lease;
+    lease.discard();
+  }
+}
+
+void PostgresStorage::with_connection(const std::function<void(Connection&)>& work) {
+  const ConnectionPool::Lease lease = acquire();
+  work(static_cast<Connection&>(*lease));
+}
+
+Transaction PostgresStorage::begin() {
+  return Transaction(std::make_unique<PooledSession>(acquire()));
+}
+
+MigrationReport PostgresStorage::migrate(const MigrateOptions& options) {
+  MigrationReport report;
+  with_connection([&](Connection& connection) {
+    PostgresMigrationTarget target(connection, schema_);
+    report = run_migrations(target, embedded_migrations(), schema_, options);
+  });
+  return report;
+}
+
+void PostgresStorage::ping() {
+  with_connection([&](Connection& connection) {
+    Pipeline pipeline(connection, "cannot reach the server");
+    pipeline.send_text("SELECT 1", {});
+    (void)pipeline.finish();
+  });
+}
+
+void PostgresStorage::check_schema() {
+  with_connection([&](Connection& connection) {
+    PostgresMigrationTarget target(connection, schema_);
+    require_current_schema(embedded_migrations(), target.applied(), context_.name);
+  });
+}
+
+Rows PostgresStorage::run_alone(std::string_view sql, std::span<const Value> params) {
+  Rows rows;
+  const std::string numbered = numbered_placeholders(sql);
+  with_connection([&](Connection& connection) {
+    const RollbackGuard guard(connection);
+    Pipeline pipeline(connection, "cannot run a statement on the outbox");
+    pipeline.send(begin_worker_statement);
+    pipeline.send_text(numbered, params);
+    pipeline.send_commit(false);
+    rows = to_rows(pipeline.finish().at(1));
+  });
+  return rows;
+}
+
+StorageDriver driver() noexcept {
+  static constexpr std::array<std::string_view, 2> schemes{"postgresql", "postgres"};
+  return {schemes, [](std::string_view url, const StorageOptions& options) -> std::unique_ptr<Storage> {
+            return std::make_unique<PostgresStorage>(url, options);
+          }};
+}
+
+}  // namespace postrider::postgres

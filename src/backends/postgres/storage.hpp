@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "backends/postgres/connection.hpp"
+#include "backends/postgres/outbox_store.hpp"
+#include "postrider/storage.hpp"
+#include "storage/pool.hpp"
+#include "storage/sql_outbox_admin.hpp"
+
+namespace postrider::postgres {
+
+/// `postgresql://user@host:port/database`, without the password and without whatever else the URL has. Throws
+/// Error(invalid_argument) when libpq cannot read the URL; the message does not repeat it.
+[[nodiscard]] std::string redacted(std::string_view url);
+
+class PostgresStorage final : public Storage {
+ public:
+  PostgresStorage(std::string_view url, const StorageOptions& options);
+
+  [[nodiscard]] Transaction begin() override;
+  MigrationReport migrate(const MigrateOptions& options = {}) override;
+  [[nodiscard]] BackendKind kind() const noexcept override { return BackendKind::postgres; }
+  [[nodiscard]] const std::string& name() const noexcept override { return context_.name; }
+  [[nodiscard]] PoolStats pool_stats() const override { return pool_.stats(); }
+  void ping() override;
+  [[nodiscard]] OutboxStore& outbox_store() override { return outbox_; }
+  [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return outbox_admin_; }
+
+ private:
+  /// A connection that the server has not closed meanwhile.
+  [[nodiscard]] ConnectionPool::Lease acquire();
+  void with_connection(const std::function<void(Connection&)>& work);
+  void check_schema();
+  [[nodiscard]] Rows run_alone(std::string_view sql, std::span<const Value> params);
+
+  Identifier schema_;
+  ConnectionContext context_;  // before the pool: its connections refer to it
+  ConnectionPool pool_;
+  PostgresOutboxStore outbox_;
+  SqlOutboxAdminStore outbox_admin_;
+};
+
+}  // namespace postrider::postgres
