@@ -39,9 +39,13 @@ postrider_backend(postgres "${POSTRIDER_POSTGRES}" "${PostgreSQL_FOUND}"
 
 if(POSTRIDER_MARIADB AND PKG_CONFIG_FOUND)
   pkg_check_modules(LIBMARIADB QUIET IMPORTED_TARGET libmariadb)
+  find_package(Boost 1.81 QUIET COMPONENTS url)
 endif()
-postrider_backend(mariadb "${POSTRIDER_MARIADB}" "${LIBMARIADB_FOUND}"
-  "libmariadb ${LIBMARIADB_VERSION}" "libmariadb not found: apt install libmariadb-dev pkg-config")
+if(LIBMARIADB_FOUND AND TARGET Boost::url)
+  set(POSTRIDER_FOUND_MARIADB TRUE)
+endif()
+postrider_backend(mariadb "${POSTRIDER_MARIADB}" "${POSTRIDER_FOUND_MARIADB}" "libmariadb ${LIBMARIADB_VERSION}"
+  "libmariadb or Boost.URL not found: apt install libmariadb-dev libboost-url1.81-dev pkg-config")
 
 # Every backend that this build has, in the order in which tests name them.
 set(POSTRIDER_BACKENDS sqlite)

@@ -51,7 +51,7 @@ if(POSTRIDER_HAVE_POSTGRES)
 endif()
 if(POSTRIDER_HAVE_MARIADB)
   postrider_install(postrider-mariadb mariadb DESCRIPTION "Postrider on MariaDB and MySQL"
-    REQUIRES "postrider = ${PROJECT_VERSION}" libmariadb CFLAGS -DPOSTRIDER_WITH_MARIADB=1)
+    REQUIRES "postrider = ${PROJECT_VERSION}" libmariadb LIBS -lboost_url CFLAGS -DPOSTRIDER_WITH_MARIADB=1)
 endif()
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/postrider-config.cmake.in"

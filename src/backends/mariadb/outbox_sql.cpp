@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/mariadb/outbox_sql.hpp"
+
+#include <algorithm>
+
+namespace postrider::mariadb {
+namespace {
+
+#define POSTRIDER_EPOCH "TIMESTAMP'1970-01-01 00:00:00'"
+#define POSTRIDER_AT "(" POSTRIDER_EPOCH " + INTERVAL ? MICROSECOND)"
+#define POSTRIDER_NOW "COALESCE(" POSTRIDER_EPOCH " + INTERVAL ? MICROSECOND, UTC_TIMESTAMP(6))"
+#define POSTRIDER_MICROS(column) "TIMESTAMPDIFF(MICROSECOND, " POSTRIDER_EPOCH ", " column ")"
+
+constexpr std::string_view claim_columns =
+    "seq, event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, payload_bytes, headers, "
+    "attempts, " POSTRIDER_MICROS("occurred_at") ", " POSTRIDER_MICROS("created_at") ", token, "
+    POSTRIDER_MICROS("due_at") ", " POSTRIDER_MICROS("available_at") ", " POSTRIDER_MICROS("lease_until") ", owner";
+
+std::string replaced(std::string_view text, std::string_view mark, std::string_view by) {
+  std::string result;
+  for (;;) {
+    const std::size_t at = text.find(mark);
+    result.append(text.substr(0, at));
+    if (at == std::string_view::npos) return result;
+    result.append(by);
+    text.remove_prefix(at + mark.size());
+  }
+}
+
+std::string over(const std::string& table, std::string_view text) {
+  return replaced(replaced(text, "{columns}", claim_columns), "{table}", table);
+}
+
+}  // namespace
+
+ListSql::ListSql(std::string_view text, std::string_view unit, std::string_view separator) {
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    std::string list(unit);
+    for (std::size_t n = 1; n < sizes[i]; ++n) list.append(separator).append(unit);
+    texts_[i] = replaced(text, "{list}", list);
+  }
+}
+
+ListSql::Sized ListSql::for_count(std::size_t count) const noexcept {
+  const auto found = std::lower_bound(sizes.begin(), sizes.end() - 1, count);
+  return {texts_[static_cast<std::size_t>(found - sizes.begin())], *found};
+}
+
+OutboxSql::OutboxSql(const Identifier& schema)
+    : table(schema.str() + "_outbox_event"),
+      now("SELECT " POSTRIDER_MICROS("UTC_TIMESTAMP(6)")),
+      insert(over(table,
+                  "INSERT INTO {table} (event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, "
+                  "payload, payload_bytes, headers, available_at, created_at, occurred_at, owner, lease_until) "
+                  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, COALESCE(" POSTRIDER_AT ", " POSTRIDER_AT ", UTC_TIMESTAMP(6)), "
+                  POSTRIDER_NOW ", " POSTRIDER_AT ", ?, " POSTRIDER_NOW " + INTERVAL ? MICROSECOND)")),
+      lock_free(over(table,
+                     "SELECT {columns} FROM {table} FORCE INDEX (outbox_event_due) WHERE due_lane = 0 "
+                     "AND due_at <= " POSTRIDER_AT " ORDER BY due_at, seq LIMIT ? FOR UPDATE SKIP LOCKED")),
+      due_keys(over(table,
+                    "SELECT seq, pending_key, " POSTRIDER_MICROS("due_at") " FROM {table} FORCE INDEX (outbox_event_due) "
+                    "WHERE due_lane = 1 AND due_at <= " POSTRIDER_AT " ORDER BY due_at, seq LIMIT ?")),
+      key_runs("{list}",
+               over(table,
+                    "(SELECT pending_key, seq, " POSTRIDER_MICROS("available_at") ", " POSTRIDER_MICROS("lease_until")
+                    ", owner FROM {table} FORCE INDEX (outbox_event_key) "
+                    "WHERE pending_key = ? AND seq > ? ORDER BY seq LIMIT ?)"),
+               " UNION ALL "),
+      lock_rows(over(table,
+                     "SELECT {columns} FROM {table} FORCE INDEX (PRIMARY) WHERE seq IN ({list}) AND status IN (0, 2) "
+                     "FOR UPDATE SKIP LOCKED")),
+      lock_due(over(table,
+                    "SELECT seq FROM {table} FORCE INDEX (PRIMARY) WHERE seq IN ({list}) AND due_at <= " POSTRIDER_AT
+                    " FOR UPDATE SKIP LOCKED")),
+      take(over(table,
+                "UPDATE {table} FORCE INDEX (PRIMARY) SET owner = ?, lease_until = " POSTRIDER_AT
+                ", token = token + 1 WHERE seq IN ({list})")),
+      defer(over(table, "UPDATE {table} SET owner = NULL, lease_until = " POSTRIDER_AT " WHERE seq = ?")),
+      lock_held(over(table,
+                     "SELECT seq, event_id, token FROM {table} FORCE INDEX (outbox_event_id) "
+                     "WHERE event_id IN ({list}) AND status IN (0, 2) FOR UPDATE")),
+      extend(over(table,
+                  "UPDATE {table} FORCE INDEX (PRIMARY) SET lease_until = " POSTRIDER_NOW
+                  " + INTERVAL ? MICROSECOND WHERE seq IN ({list})")),
+      finish(over(table,
+                  "UPDATE {table} FORCE INDEX (outbox_event_id) SET status = 1, done_at = " POSTRIDER_NOW
+                  ", owner = NULL, lease_until = NULL WHERE token = ? AND event_id IN ({list}) AND status IN (0, 2)")),
+      release(over(table,
+                   "UPDATE {table} FORCE INDEX (outbox_event_id) SET owner = NULL, lease_until = NULL "
+                   "WHERE token = ? AND event_id IN ({list}) AND status IN (0, 2)")),
+      retry(over(table,
+                 "UPDATE {table} SET status = 2, attempts = ?, last_error = ?, available_at = " POSTRIDER_NOW
+                 " + INTERVAL ? MICROSECOND, owner = NULL, lease_until = NULL "
+                 "WHERE event_id = ? AND token = ? AND status IN (0, 2)")),
+      later(over(table,
+                 "UPDATE {table} SET available_at = " POSTRIDER_NOW
+                 " + INTERVAL ? MICROSECOND, owner = NULL, lease_until = NULL "
+                 "WHERE event_id = ? AND token = ? AND status IN (0, 2)")),
+      bury(over(table,
+                "UPDATE {table} SET status = 3, attempts = ?, last_error = ?, done_at = " POSTRIDER_NOW
+                ", owner = NULL, lease_until = NULL WHERE event_id = ? AND token = ? AND status IN (0, 2)")),
+      predecessors(over(table,
+                        "SELECT event_id FROM {table} FORCE INDEX (outbox_event_key) WHERE pending_key = ? "
+                        "AND seq < (SELECT seq FROM {table} WHERE event_id = ?) ORDER BY seq LIMIT ?")),
+      probe(over(table, "SELECT seq FROM {table} WHERE seq = 0")) {}
+
+}  // namespace postrider::mariadb

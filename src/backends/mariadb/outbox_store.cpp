@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/mariadb/outbox_store.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "backends/mariadb/in_list.hpp"
+#include "backends/mariadb/migration_target.hpp"
+#include "backends/mariadb/session.hpp"
+#include "core/failpoint.hpp"
+#include "postrider/error.hpp"
+#include "storage/migrator.hpp"
+#include "storage/row_decoder.hpp"
+
+namespace postrider::mariadb {
+namespace {
+
+constexpr std::size_t insert_columns = 16;
+constexpr std::size_t insert_rows = 1000;         // per statement
+constexpr std::size_t insert_bytes = 4 << 20;     // per statement, well below the server's usual max_allowed_packet of 16 MiB
+
+/// Texts go as bytes: the table stores them as they are, whatever character set a foreign session has told the server.
+Value bytes_or_null(std::string_view text) { return text.empty() ? Value(nullptr) : Value(Blob{text}); }
+
+std::size_t size_of(const Event& event) { return event.payload().size() + event.headers_json().size() + 1024; }
+
+void append_row(std::vector<Value>& values, const NewOutboxRow& row, std::string_view owner, const Value& now) {
+  const Event& event = *row.event;
+  const bool json = event.payload_kind() == PayloadKind::json;
+  const bool leased = row.lease > Duration::zero();
+  const auto deliver_at = event.deliver_at();
+  values.insert(values.end(),
+                {Value(Blob{event.id().view()}), Value(Blob{event.type()}), bytes_or_null(event.aggregate_type()),
+                 bytes_or_null(event.aggregate_id()), bytes_or_null(event.tenant_id()), bytes_or_null(row.ordering_key),
+                 json ? Value(Blob{event.payload()}) : Value(nullptr), json ? Value(nullptr) : Value(Blob{event.payload()}),
+                 bytes_or_null(event.headers_json()),
+                 deliver_at ? Value(deliver_at->time_since_epoch().count()) : Value(nullptr), now, now,
+                 Value(event.occurred_at().time_since_epoch().count()), leased ? Value(Blob{owner}) : Value(nullptr), now,
+                 leased ? Value(bounded(row.lease)) : Value(nullptr)});
+}
+
+/// How many of the rows go into the next statement; at least one.
+std::size_t batch_of(std::span<const NewOutboxRow> rows) {
+  std::size_t bytes = 0;
+  std::size_t count = 0;
+  while (count < std::min(rows.size(), insert_rows)) {
+    bytes += size_of(*rows[count].event);
+    if (count > 0 && bytes > insert_bytes) break;
+    ++count;
+  }
+  return count;
+}
+
+Session& session_of(Tx& tx) {
+  if (tx.kind() != BackendKind::mariadb) {
+    throw Error(ErrorCode::wrong_storage, "cannot write events to MariaDB",
+                "the transaction belongs to " + std::string(to_string(tx.kind())),
+                "publish in a transaction of the storage that the outbox was made with");
+  }
+  if (!tx.active()) {
+    throw Error(ErrorCode::not_in_transaction, "cannot write events", "the transaction is not active",
+                "publish between begin and commit; autocommit is no transaction");
+  }
+  return static_cast<Session&>(tx.session());
+}
+
+/// Names the id, which the server's message has as "Duplicate entry 'id' for key …".
+Error conflict_error(const Error& error) {
+  const std::string_view message = error.what();
+  constexpr std::string_view mark = "Duplicate entry '";
+  const std::size_t begin = message.find(mark);
+  const std::size_t end = message.rfind("' for key");
+  const std::string id = begin == std::string_view::npos || end == std::string_view::npos || end < begin + mark.size()
+                             ? std::string()
+                             : " " + std::string(message.substr(begin + mark.size(), end - begin - mark.size()));
+  return Error(ErrorCode::conflict, {.sqlstate = error.sqlstate()}, "cannot publish event" + id,
+               "an event with this id exists already",
+               "give each event an id of its own; to publish at most once, treat this error as success");
+}
+
+/// The rows of one batch that need nothing but their id and token: one statement for all that share a token, as nearly all do.
+using ByToken = std::map<std::int64_t, std::vector<std::string_view>>;
+
+}  // namespace
+
+MariadbOutboxStore::MariadbOutboxStore(const Work& work, const Identifier& schema, Clock* clock, std::string name)
+    : work_(work), schema_(schema), clock_(clock), name_(std::move(name)), sql_(schema) {}
+
+Value MariadbOutboxStore::now_or_null() const {
+  return clock_ == nullptr ? Value(nullptr) : Value(clock_->now().time_since_epoch().count());
+}
+
+void MariadbOutboxStore::insert(Tx& tx, std::string_view owner, std::span<const NewOutboxRow> rows) {
+  Link& link = session_of(tx).link();
+  const Value now = now_or_null();
+  // All rows or none, also for a caller that catches the error and commits what else is in the transaction.
+  const bool several_statements = rows.size() > 1 && (!link.takes_bulk() || batch_of(rows) < rows.size());
+  if (several_statements) link.command("SAVEPOINT postrider_insert");
+  try {
+    std::vector<Value> values;
+    while (!rows.empty()) {
+      const std::size_t count = batch_of(rows);
+      values.clear();
+      values.reserve(count * insert_columns);
+      for (const NewOutboxRow& row : rows.first(count)) append_row(values, row, owner, now);
+      link.run_many(sql_.insert, insert_columns, values);
+      rows = rows.subspan(count);
+    }
+  } catch (const Error& error) {
+    if (several_statements && link.in_transaction()) link.command("ROLLBACK TO SAVEPOINT postrider_insert");
+    if (error.code() == ErrorCode::conflict) throw conflict_error(error);
+    throw;
+  }
+  if (several_statements) link.command("RELEASE SAVEPOINT postrider_insert");
+  failpoint("outbox.insert.after");
+}
+
+std::vector<EventId> MariadbOutboxStore::renew(std::span<const LeaseRef> held, Duration lease) {
+  std::unordered_map<std::string_view, std::int64_t> tokens;
+  std::vector<std::string_view> ids;
+  ids.reserve(held.size());
+  for (const LeaseRef& ref : held) {
+    ids.push_back(ref.id.view());
+    tokens[ref.id.view()] = static_cast<std::int64_t>(ref.token);
+  }
+  std::sort(ids.begin(), ids.end());  // everybody locks in the same order
+
+  std::vector<EventId> renewed;
+  if (held.empty()) return renewed;
+  work_.transaction(
+      [&](Link& link) {
+        renewed.clear();
+        std::vector<std::int64_t> seqs;
+        run_list(link, sql_.lock_held, {}, ids, {}, [&](const RowView& row) {
+          const auto found = tokens.find(row.text(1));
+          if (found == tokens.end() || found->second != row.integer(2)) return;
+          renewed.emplace_back(row.text(1));
+          seqs.push_back(row.integer(0));
+        });
+        const std::array<Value, 2> before{now_or_null(), Value(bounded(lease))};
+        run_list(link, sql_.extend, before, seqs, {}, {});
+      },
+      {"mariadb.renew.before_commit", "mariadb.renew.after_commit"});
+  return renewed;
+}
+
+std::size_t MariadbOutboxStore::complete(std::span<const Completion> results) {
+  if (results.empty()) return 0;
+  ByToken done;
+  ByToken released;
+  std::vector<std::string> errors;  // owned here: Value only borrows
+  errors.reserve(results.size());
+  std::vector<Value> retry;
+  std::vector<Value> later;
+  std::vector<Value> dead;
+  const Value now = now_or_null();
+  std::vector<const Completion*> sorted;
+  for (const Completion& result : results) sorted.push_back(&result);
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const Completion* a, const Completion* b) { return a->lease.id < b->lease.id; });
+  for (const Completion* result : sorted) {
+    const std::string_view id = result->lease.id.view();
+    const auto token = static_cast<std::int64_t>(result->lease.token);
+    const auto failed = static_cast<std::int64_t>(result->failed);
+    const std::int64_t delay = bounded(result->delay);
+    switch (result->kind) {
+      case Completion::Kind::done:
+        done[token].push_back(id);
+        break;
+      case Completion::Kind::release:
+        released[token].push_back(id);
+        break;
+      case Completion::Kind::retry:
+        errors.push_back(stored_error(result->error));
+        retry.insert(retry.end(), {Value(failed), Value(errors.back()), now, Value(delay), Value(id), Value(token)});
+        break;
+      case Completion::Kind::later:
+        later.insert(later.end(), {now, Value(delay), Value(id), Value(token)});
+        break;
+      case Completion::Kind::dead:
+        errors.push_back(stored_error(result->error));
+        dead.insert(dead.end(), {Value(failed), Value(errors.back()), now, Value(id), Value(token)});
+        break;
+    }
+  }
+
+  std::uint64_t changed = 0;
+  work_.transaction(
+      [&](Link& link) {
+        changed = 0;
+        for (const auto& [token, ids] : done) {
+          const std::array<Value, 2> before{now, Value(token)};
+          changed += run_list(link, sql_.finish, before, ids, {}, {});
+        }
+        for (const auto& [token, ids] : released) {
+          const Value before(token);
+          changed += run_list(link, sql_.release, {&before, 1}, ids, {}, {});
+        }
+        changed += link.run_many(sql_.retry, 6, retry);
+        changed += link.run_many(sql_.later, 4, later);
+        changed += link.run_many(sql_.bury, 5, dead);
+      },
+      {"mariadb.complete.before_commit", "mariadb.complete.after_commit"});
+  return static_cast<std::size_t>(changed);
+}
+
+std::vector<EventId> MariadbOutboxStore::predecessors(std::string_view key, const EventId& id, std::size_t limit) {
+  std::vector<EventId> ids;
+  const std::array<Value, 3> params{Value(key), Value(id.view()), Value(limit)};
+  work_.run([&](Link& link) {
+    ids.clear();
+    link.run(sql_.predecessors, params, [&](const RowView& row) { ids.emplace_back(row.text(0)); });
+  });
+  return ids;
+}
+
+void MariadbOutboxStore::check_schema() {
+  work_.run([&](Link& link) {
+    require_current_schema(embedded_migrations(), applied_versions(link, schema_), name_);
+    link.run(sql_.probe, {}, [](const RowView&) {});
+  });
+}
+
+}  // namespace postrider::mariadb

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/mariadb/storage.hpp"
+
+#include <array>
+#include <utility>
+
+#include "backends/mariadb/connection.hpp"
+#include "backends/mariadb/migration_target.hpp"
+#include "backends/mariadb/session.hpp"
+#include "postrider/error.hpp"
+#include "postrider/mariadb.hpp"
+
+namespace postrider::mariadb {
+namespace {
+
+// Of MariaDB's 64 characters for a name, our longest one ("_schema_migrations") leaves these.
+constexpr std::size_t max_prefix = 46;
+
+PoolOptions pool_options(const StorageOptions& options, const std::string& name) {
+  if (options.pool_size < 1 || options.pool_size > 1000) {
+    throw Error(ErrorCode::invalid_argument, "cannot open " + name,
+                "StorageOptions::pool_size is " + std::to_string(options.pool_size), "give 1 to 1000");
+  }
+  if (options.schema.str().size() > max_prefix) {
+    throw Error(ErrorCode::invalid_argument, "cannot open " + name,
+                "StorageOptions::schema '" + options.schema.str() + "' is too long for a prefix of table names",
+                "give at most " + std::to_string(max_prefix) + " characters");
+  }
+  return {.size = options.pool_size, .acquire_timeout = options.acquire_timeout, .name = name};
+}
+
+ConnectSettings with_options(ConnectSettings settings, const StorageOptions& options) {
+  settings.connect_timeout = std::chrono::ceil<std::chrono::seconds>(options.connect_timeout);
+  return settings;
+}
+
+std::unique_ptr<Storage> open_storage(std::string_view url, const StorageOptions& options) {
+  return std::make_unique<MariadbStorage>(parse_url(url), options);
+}
+
+}  // namespace
+
+MariadbStorage::MariadbStorage(ConnectSettings settings, const StorageOptions& options)
+    : settings_(with_options(std::move(settings), options)),
+      schema_(options.schema),
+      clock_(options.clock),
+      name_(settings_.name()),
+      pool_(pool_options(options, name_), [this] { return Connection::open(settings_); }),
+      work_(pool_),
+      outbox_(work_, schema_, clock_, name_),
+      admin_(dialect()) {}
+
+Transaction MariadbStorage::begin() { return Transaction(std::make_unique<OwnSession>(work_.begin())); }
+
+MigrationReport MariadbStorage::migrate(const MigrateOptions& options) {
+  // A connection of its own: the lock is the connection's, and building an index may take as long as it takes.
+  ConnectSettings settings = settings_;
+  settings.read_timeout = std::chrono::seconds{0};
+  const std::unique_ptr<Connection> connection = Connection::open(settings);
+  MariadbMigrationTarget target(connection->link(), schema_);
+  return run_migrations(target, embedded_migrations(), schema_, options);
+}
+
+void MariadbStorage::ping() {
+  work_.run([](Link& link) { link.command("DO 1"); });
+}
+
+SqlDialect MariadbStorage::dialect() const {
+  return {.kind = BackendKind::mariadb,
+          .outbox_table = schema_.str() + "_outbox_event",
+          .run =
+              [this](std::string_view sql, std::span<const Value> params) {
+                Rows rows;
+                work_.run([&](Link& link) { rows = link.run_any(sql, params); });
+                return rows;
+              },
+          .from_micros = "(TIMESTAMP'1970-01-01 00:00:00' + INTERVAL {} MICROSECOND)",
+          .to_micros = "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', {})",
+          .now = "UTC_TIMESTAMP(6)",
+          .clock = clock_,
+          .hex = "LOWER(HEX({}))"};
+}
+
+StorageDriver driver() noexcept {
+  static constexpr std::array<std::string_view, 2> schemes{"mariadb", "mysql"};
+  return {.schemes = schemes, .open = open_storage};
+}
+
+}  // namespace postrider::mariadb

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backends/mariadb/outbox_store.hpp"
+#include "backends/mariadb/url.hpp"
+#include "backends/mariadb/work.hpp"
+#include "postrider/storage.hpp"
+#include "storage/pool.hpp"
+#include "storage/sql_outbox_admin.hpp"
+
+namespace postrider::mariadb {
+
+class MariadbStorage final : public Storage {
+ public:
+  /// Connects when first used: a server that is away now may be back by then.
+  MariadbStorage(ConnectSettings settings, const StorageOptions& options);
+
+  [[nodiscard]] Transaction begin() override;
+  MigrationReport migrate(const MigrateOptions& options) override;
+  [[nodiscard]] BackendKind kind() const noexcept override { return BackendKind::mariadb; }
+  [[nodiscard]] const std::string& name() const noexcept override { return name_; }
+  [[nodiscard]] PoolStats pool_stats() const override { return pool_.stats(); }
+  void ping() override;
+  [[nodiscard]] OutboxStore& outbox_store() override { return outbox_; }
+  [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return admin_; }
+
+ private:
+  [[nodiscard]] SqlDialect dialect() const;
+
+  ConnectSettings settings_;
+  Identifier schema_;
+  Clock* clock_;
+  std::string name_;
+  ConnectionPool pool_;
+  Work work_;
+  MariadbOutboxStore outbox_;
+  SqlOutboxAdminStore admin_;
+};
+
+}  // namespace postrider::mariadb

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan of each statement: through the index that was made for it, without sorting, never through the whole table.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "backends/sqlite/outbox_sql.hpp"
+#include "backends/sqlite/storage.hpp"
+#include "support/temp_dir.hpp"
+
+namespace postrider::sqlite {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class SqlitePlan : public ::testing::Test {
+ protected:
+  SqlitePlan() {
+    SqliteStorage("sqlite:" + file_, {}).migrate({});
+    connection_.emplace(ConnectionOptions{.name = file_, .path = file_});
+  }
+
+  /// All lines of the plan; fails for what no statement of ours may do.
+  std::string plan(std::string_view sql, bool may_sort = false) {
+    std::string lines;
+    Statement statement = connection_->prepare("explain query plan " + std::string(sql));
+    while (statement.step()) {
+      const std::string line(statement.text(3));
+      lines += line + "\n";
+      if (line.starts_with("SCAN postrider_outbox_event")) {
+        EXPECT_THAT(line, HasSubstr("USING")) << sql;
+      }
+    }
+    if (!may_sort) {
+      EXPECT_THAT(lines, Not(HasSubstr("TEMP B-TREE"))) << sql;
+    }
+    return lines;
+  }
+
+  test::TempDir dir_;
+  const std::string file_ = dir_.file("plan.db");
+  std::optional<Connection> connection_;
+  const OutboxSql sql_{"postrider"};
+};
+
+TEST_F(SqlitePlan, DueRowsComeFromTheirPartialIndexes) {
+  EXPECT_THAT(plan(sql_.due_free), HasSubstr("postrider_outbox_event_due (due_at<?)"));
+  EXPECT_THAT(plan(sql_.due_ordered), HasSubstr("postrider_outbox_event_due_ordered (due_at<?)"));
+}
+
+TEST_F(SqlitePlan, AKeyIsReadInOrder) {
+  EXPECT_THAT(plan(sql_.run_of_key), HasSubstr("postrider_outbox_event_key (ordering_key=?)"));
+  EXPECT_THAT(plan(sql_.predecessors), HasSubstr("postrider_outbox_event_key (ordering_key=? AND seq<?)"));
+}
+
+TEST_F(SqlitePlan, RowsAreWrittenByTheirKeys) {
+  for (const std::string& sql : {sql_.take, sql_.defer}) {
+    EXPECT_THAT(plan(sql), HasSubstr("USING INTEGER PRIMARY KEY (rowid=?)")) << sql;
+  }
+  for (const std::string& sql : {sql_.renew, sql_.done, sql_.retry, sql_.later, sql_.dead, sql_.release}) {
+    EXPECT_THAT(plan(sql), HasSubstr("(event_id=?)")) << sql;
+  }
+}
+
+class SqliteAdminPlan : public SqlitePlan {
+ protected:
+  /// The verbs' statements are explained instead of run; each gets one row of zeros as its answer.
+  SqlOutboxAdminStore verbs(bool may_sort = false) {
+    return SqlOutboxAdminStore({.kind = BackendKind::sqlite,
+                                .outbox_table = "postrider_outbox_event",
+                                .run =
+                                    [this, may_sort](std::string_view sql, std::span<const Value>) {
+                                      last_ = plan(sql, may_sort);
+                                      Rows rows;
+                                      rows.rows.emplace_back(17, "0");
+                                      return rows;
+                                    },
+                                .from_micros = "{}",
+                                .to_micros = "{}",
+                                .now = {},
+                                .clock = &clock_,
+                                .hex = "lower(hex({}))"});
+  }
+  ManualClock clock_;
+  std::string last_;
+};
+
+TEST_F(SqliteAdminPlan, CountsReadNothingButIndexes) {
+  (void)verbs().counts();
+  EXPECT_THAT(last_, HasSubstr("postrider_outbox_event_due"));
+  EXPECT_THAT(last_, HasSubstr("postrider_outbox_event_due_ordered"));
+  EXPECT_THAT(last_, HasSubstr("postrider_outbox_event_done"));
+  EXPECT_THAT(last_, HasSubstr("postrider_outbox_event_dead"));
+}
+
+TEST_F(SqliteAdminPlan, DeadLettersComeInTheOrderOfTheirIndex) {
+  const OutboxRecord after{.id = EventId("x"), .done_at = TimePoint{}};
+  (void)verbs().list_dead({}, 10, nullptr);
+  EXPECT_THAT(last_, HasSubstr("postrider_outbox_event_dead"));
+  (void)verbs().list_dead({.type = "T", .error_contains = "x"}, 10, &after);
+  EXPECT_THAT(last_, HasSubstr("postrider_outbox_event_dead (done_at>?)"));
+  (void)verbs().count_dead({.tenant_id = "t"});
+  EXPECT_THAT(last_, HasSubstr("postrider_outbox_event_dead"));
+  verbs().revive_dead({}, 10);
+  EXPECT_THAT(last_, HasSubstr("postrider_outbox_event_dead"));
+  (void)verbs(true).list_dead({.ids = {EventId("a")}}, 10, nullptr);  // a few by id: sorted
+  EXPECT_THAT(last_, HasSubstr("(event_id=?)"));
+}
+
+TEST_F(SqliteAdminPlan, PurgeReadsOnlyWhatItDeletes) {
+  verbs().purge_batch(EventStatus::done, 1h, 10);
+  EXPECT_THAT(last_, HasSubstr("postrider_outbox_event_done (done_at<?)"));
+  EXPECT_THAT(last_, HasSubstr("(event_id=?)"));
+  verbs().purge_batch(EventStatus::dead, 1h, 10);
+  EXPECT_THAT(last_, HasSubstr("postrider_outbox_event_dead (done_at<?)"));
+  (void)verbs().count_purgeable(EventStatus::done, 1h);
+  EXPECT_THAT(last_, HasSubstr("postrider_outbox_event_done (done_at<?)"));
+}
+
+TEST_F(SqliteAdminPlan, SingleRowsAreFoundById) {
+  (void)verbs().find(EventId("x"));
+  EXPECT_THAT(last_, HasSubstr("(event_id=?)"));
+  (void)verbs().edit_dead(EventId("x"), PayloadKind::json, "1", std::nullopt);
+  EXPECT_THAT(last_, HasSubstr("(event_id=?)"));
+}
+
+}  // namespace
+}  // namespace postrider::sqlite

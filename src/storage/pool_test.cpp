@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/pool.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+namespace postrider {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// What the server does, shared by all its connections.
+struct Server {
+  std::atomic<int> connects{0};
+  std::atomic<int> pings{0};
+  std::atomic<int> closed{0};
+  std::atomic<bool> away{false};
+  std::atomic<bool> locked_out{false};
+};
+
+class FakeConnection final : public PooledConnection {
+ public:
+  explicit FakeConnection(Server& server) : server_(server) {}
+  ~FakeConnection() override { ++server_.closed; }
+  [[nodiscard]] bool usable() const noexcept override { return !broken; }
+  [[nodiscard]] bool ping() noexcept override {
+    ++server_.pings;
+    return !server_.away;
+  }
+  bool broken = false;
+
+ private:
+  Server& server_;
+};
+
+class PoolTest : public ::testing::Test {
+ protected:
+  ConnectionPool make(std::size_t size, Duration acquire_timeout = 10s) {
+    return ConnectionPool({.size = size, .acquire_timeout = acquire_timeout, .name = "fake:db"},
+                          [this]() -> std::unique_ptr<PooledConnection> {
+                            ++server_.connects;
+                            if (server_.locked_out) throw Error(ErrorCode::unavailable, "wrong password");
+                            if (server_.away) {
+                              throw Error(ErrorCode::unavailable, {.retryable = true}, "connection refused");
+                            }
+                            return std::make_unique<FakeConnection>(server_);
+                          },
+                          clock_);
+  }
+  /// Until so many threads sleep on the clock, which is when advancing it makes sense.
+  void await_waiters(std::size_t count) {
+    while (clock_.waiters() != count) std::this_thread::yield();
+  }
+  void await_connects(int count) {
+    while (server_.connects != count) std::this_thread::yield();
+  }
+  static ErrorCode code_of(const std::function<void()>& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      EXPECT_TRUE(error.retryable()) << error.what();
+      return error.code();
+    }
+    ADD_FAILURE() << "nothing was thrown";
+    return ErrorCode::database;
+  }
+  ManualClock clock_;
+  Server server_;
+};
+
+TEST_F(PoolTest, ConnectsOnDemandAndReusesTheLastOneGivenBack) {
+  ConnectionPool pool = make(4);
+  EXPECT_EQ(server_.connects, 0);
+  const PooledConnection* first = nullptr;
+  {
+    const auto lease = pool.acquire();
+    first = lease.get();
+    EXPECT_EQ(pool.stats().in_use, 1U);
+  }
+  EXPECT_EQ(pool.stats().in_use, 0U);
+  EXPECT_EQ(pool.stats().open, 1U);
+  EXPECT_EQ(pool.acquire().get(), first);
+  EXPECT_EQ(server_.connects, 1);
+}
+
+TEST_F(PoolTest, AtTheDeadlineItSaysThatAllAreInUse) {
+  ConnectionPool pool = make(1, 10s);
+  const auto held = pool.acquire();
+  std::jthread waiter([&] {
+    try {
+      (void)pool.acquire();
+      ADD_FAILURE() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::timeout);
+      EXPECT_TRUE(error.retryable());
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("fake:db"));
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("pool_size"));
+    }
+  });
+  await_waiters(1);
+  EXPECT_EQ(pool.stats().waiting, 1U);
+  clock_.advance(10s);
+  waiter.join();
+  EXPECT_EQ(pool.stats().waiting, 0U);
+  EXPECT_EQ(server_.connects, 1);
+}
+
+TEST_F(PoolTest, AWaiterGetsWhatIsGivenBack) {
+  ConnectionPool pool = make(1);
+  auto held = std::make_unique<ConnectionPool::Lease>(pool.acquire());
+  std::jthread waiter([&] { EXPECT_TRUE(static_cast<bool>(pool.acquire())); });
+  await_waiters(1);
+  held.reset();
+  waiter.join();
+  EXPECT_EQ(server_.connects, 1);
+}
+
+TEST_F(PoolTest, ABrokenConnectionIsReplaced) {
+  ConnectionPool pool = make(1);
+  {
+    const auto lease = pool.acquire();
+    static_cast<FakeConnection&>(*lease).broken = true;
+  }
+  EXPECT_EQ(pool.stats().open, 0U);
+  EXPECT_EQ(server_.closed, 1);
+  (void)pool.acquire();
+  EXPECT_EQ(server_.connects, 2);
+  pool.acquire().discard();
+  EXPECT_EQ(pool.stats().open, 0U);
+}
+
+TEST_F(PoolTest, ALongRestIsFollowedByAPing) {
+  ConnectionPool pool = make(2);
+  (void)pool.acquire();
+  clock_.advance(30s);
+  (void)pool.acquire();
+  EXPECT_EQ(server_.pings, 0) << "30 s are not too long";
+  clock_.advance(30s + 1us);
+  (void)pool.acquire();
+  EXPECT_EQ(server_.pings, 1);
+  EXPECT_EQ(server_.connects, 1);
+}
+
+TEST_F(PoolTest, AConnectionThatDiedAtRestIsReplacedUnnoticed) {
+  ConnectionPool pool = make(2);
+  {
+    const auto one = pool.acquire();
+    const auto two = pool.acquire();
+  }
+  clock_.advance(1min);
+  server_.away = true;
+  std::jthread caller([&] { EXPECT_TRUE(static_cast<bool>(pool.acquire())); });
+  await_waiters(1);
+  EXPECT_EQ(server_.closed, 2) << "both failed their ping";
+  server_.away = false;
+  clock_.advance(50ms);
+  caller.join();
+  EXPECT_EQ(pool.stats().open, 1U);
+}
+
+TEST_F(PoolTest, WhileTheServerIsAwayAttemptsBackOff) {
+  ConnectionPool pool = make(8, 1s);
+  server_.away = true;
+  std::jthread caller([&] { EXPECT_EQ(code_of([&] { (void)pool.acquire(); }), ErrorCode::unavailable); });
+  // 50, 100, 200, 400 ms; the next pause would end after the deadline.
+  for (int attempt = 1; attempt <= 4; ++attempt) {
+    await_connects(attempt);
+    await_waiters(1);
+    clock_.advance(50ms * (1 << (attempt - 1)) - 1us);
+    await_waiters(1);
+    EXPECT_EQ(server_.connects, attempt);
+    clock_.advance(1us);
+  }
+  caller.join();
+  EXPECT_EQ(server_.connects, 5);
+}
+
+TEST_F(PoolTest, WhileTheServerIsAwayOneCallerTriesForAll) {
+  ConnectionPool pool = make(8, 1s);
+  server_.away = true;
+  std::vector<std::jthread> callers;
+  const auto call = [&] { EXPECT_TRUE(static_cast<bool>(pool.acquire())); };
+  callers.emplace_back(call);
+  await_connects(1);
+  await_waiters(1);
+  for (int i = 0; i < 3; ++i) callers.emplace_back(call);
+  await_waiters(4);
+  EXPECT_EQ(server_.connects, 1);
+  clock_.advance(50ms);
+  await_connects(2);
+  await_waiters(4);
+  EXPECT_EQ(server_.connects, 2) << "of four that woke up";
+  server_.away = false;
+  clock_.advance(100ms);
+  callers.clear();
+  EXPECT_EQ(pool.stats().in_use, 0U);
+}
+
+TEST_F(PoolTest, CallersThatCannotWaitFailFastWithTheSameError) {
+  ConnectionPool pool = make(8, 0s);
+  server_.away = true;
+  EXPECT_EQ(code_of([&] { (void)pool.acquire(); }), ErrorCode::unavailable);
+  EXPECT_EQ(code_of([&] { (void)pool.acquire(); }), ErrorCode::unavailable);
+  EXPECT_EQ(server_.connects, 1) << "the second did not hammer the server";
+  clock_.advance(50ms);
+  server_.away = false;
+  EXPECT_TRUE(static_cast<bool>(pool.acquire()));
+}
+
+TEST_F(PoolTest, WhatNoWaitingCuresIsThrownAtOnce) {
+  ConnectionPool pool = make(8, 10s);
+  server_.locked_out = true;
+  for (int i = 0; i < 3; ++i) {
+    try {
+      (void)pool.acquire();
+      FAIL() << "nothing was thrown";
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), ::testing::HasSubstr("wrong password"));
+    }
+  }
+  EXPECT_EQ(server_.connects, 1);
+  EXPECT_EQ(pool.stats().open, 0U);
+  EXPECT_EQ(pool.stats().waiting, 0U);
+}
+
+TEST_F(PoolTest, IdleConnectionsCanBeClosed) {
+  ConnectionPool pool = make(4);
+  const auto kept = pool.acquire();
+  (void)pool.acquire();
+  pool.clear_idle();
+  EXPECT_EQ(pool.stats().open, 1U);
+  EXPECT_EQ(pool.stats().in_use, 1U);
+  EXPECT_EQ(server_.closed, 1);
+}
+
+TEST_F(PoolTest, ManyThreadsNeverExceedItsSize) {
+  ConnectionPool pool = make(3, 1h);
+  std::atomic<int> in_use{0};
+  std::atomic<int> most{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 8; ++i) {
+      threads.emplace_back([&] {
+        for (int round = 0; round < 200; ++round) {
+          const auto lease = pool.acquire();
+          const int now = ++in_use;
+          int seen = most;
+          while (now > seen && !most.compare_exchange_weak(seen, now)) {
+          }
+          --in_use;
+        }
+      });
+    }
+  }
+  EXPECT_LE(most, 3);
+  EXPECT_LE(server_.connects, 3);
+  EXPECT_EQ(pool.stats().in_use, 0U);
+}
+
+}  // namespace
+}  // namespace postrider
