@@ -72,22 +72,24 @@ Shop::Shop(Storage& storage, const std::string& schema)
     : storage_(storage), orders_(schema + "_shop_order"), lanes_(schema + "_shop_lane") {}
 
 void Shop::create() {
+  define("create table " + orders_ +
+         " (event_id varchar(36) not null primary key, order_key varchar(64) not null, number bigint not null,"
+         " fate varchar(16) not null)");
+  define("create table " + lanes_ + " (id integer not null primary key, entered bigint not null)");
   auto tx = storage_.begin();
-  tx.execute("create table " + orders_ +
-             " (event_id varchar(36) not null primary key, order_key varchar(64) not null, number bigint not null,"
-             " fate varchar(16) not null)");
-  tx.execute("create table " + lanes_ + " (id integer not null primary key, entered bigint not null)");
+  for (int lane = 0; lane < lanes; ++lane) tx.execute("insert into " + lanes_ + " values (?, 0)", lane);
   tx.commit();
-  auto fill = storage_.begin();
-  for (int lane = 0; lane < lanes; ++lane) fill.execute("insert into " + lanes_ + " values (?, 0)", lane);
-  fill.commit();
 }
 
 void Shop::drop() {
+  define("drop table if exists " + orders_);
+  define("drop table if exists " + lanes_);
+}
+
+void Shop::define(const std::string& sql) const {
   auto tx = storage_.begin();
-  tx.execute("drop table if exists " + orders_);
-  tx.execute("drop table if exists " + lanes_);
-  tx.commit();
+  tx.execute(sql);
+  if (tx.active()) tx.commit();  // MariaDB has committed it already
 }
 
 void Shop::enter_lane(Tx& tx, int lane) const {

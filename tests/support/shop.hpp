@@ -57,6 +57,9 @@ class Shop {
   [[nodiscard]] std::vector<Order> orders() const;
 
  private:
+  /// One statement that makes or drops a table, in a transaction of its own.
+  void define(const std::string& sql) const;
+
   Storage& storage_;
   std::string orders_;
   std::string lanes_;
