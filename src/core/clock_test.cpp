@@ -15,12 +15,20 @@ namespace {
 
 using namespace std::chrono_literals;
 
+struct Bed {
+  Mutex mutex;
+  CondVar condition;
+};
+
+void sleep_in(Bed& bed, Clock& clock, SteadyPoint deadline) {
+  const MutexLock lock(bed.mutex);
+  while (clock.steady_now() < deadline) clock.wait_until(bed.condition, bed.mutex, deadline);
+}
+
 /// Sleeps on `clock` until `deadline`, with a mutex and a condition that are gone right afterwards.
 void sleep_until(Clock& clock, SteadyPoint deadline) {
-  auto mutex = std::make_unique<Mutex>();
-  auto condition = std::make_unique<CondVar>();
-  const MutexLock lock(*mutex);
-  while (clock.steady_now() < deadline) clock.wait_until(*condition, *mutex, deadline);
+  const auto bed = std::make_unique<Bed>();
+  sleep_in(*bed, clock, deadline);
 }
 
 TEST(SystemClock, TellsTheTimeAndWaits) {
@@ -143,6 +151,21 @@ TEST(ManualClock, NoWakeUpIsLostAndNoneGoesToADeadCondition) {
     }
   }
   EXPECT_EQ(clock.waiters(), 0U);
+}
+
+// Two sleepers in one bed: the notification for the first wakes the second too, which must not leave with bed
+// and all before its own notification has come.
+TEST(ManualClock, WhoWokeByAnothersNotificationWaitsForItsOwn) {
+  ManualClock clock;
+  for (int i = 0; i < 300; ++i) {
+    const SteadyPoint deadline = clock.steady_now() + 1us;
+    auto bed = std::make_shared<Bed>();
+    std::jthread first([&clock, bed, deadline] { sleep_in(*bed, clock, deadline); });
+    std::jthread second([&clock, bed, deadline] { sleep_in(*bed, clock, deadline); });
+    bed.reset();
+    ASSERT_TRUE(clock.await_waiters(2));
+    clock.advance(1us);
+  }
 }
 
 // The same, one advance per nap: had the sleeper missed it, nobody would wake it again.

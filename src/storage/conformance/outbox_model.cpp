@@ -46,13 +46,9 @@ std::string OutboxModel::check_key(const std::string& key, const ClaimRequest& r
   const bool continued =
       std::find(request.continue_keys.begin(), request.continue_keys.end(), key) != request.continue_keys.end();
   const std::vector<ModelRow*> pending = pending_of(key);
-  const auto can_follow = [&](const ModelRow& row) {
-    return row.available <= now && !row.leased_to_another(request.owner, now);
-  };
   std::vector<std::string> run;
   for (const ModelRow* row : pending) {
-    const bool wanted = run.empty() ? row->due() <= now || (continued && can_follow(*row)) : can_follow(*row);
-    if (!wanted) break;
+    if (row->available > now || row->leased(now)) break;
     run.push_back(row->id);
   }
   if (got.size() > run.size() || !std::equal(got.begin(), got.end(), run.begin())) {
@@ -114,11 +110,11 @@ std::string OutboxModel::adopt_deferrals(const std::vector<ModelRow>& actual, Ti
   for (std::size_t i = 0; i < rows.size() && i < actual.size(); ++i) {
     ModelRow& row = rows[i];
     if (row.owner == actual[i].owner && row.lease_until == actual[i].lease_until) continue;
-    const TimePoint head_due = row.key.empty() ? now : pending_of(row.key).front()->due();
+    const TimePoint head_available = row.key.empty() ? now : pending_of(row.key).front()->available;
     const bool blocked = row.pending() && row.due() <= now && pending_of(row.key).front() != &row;
     const bool fitting = actual[i].owner.empty() && actual[i].lease_until.has_value() &&
                          *actual[i].lease_until >= now + 100ms &&
-                         *actual[i].lease_until <= std::max(head_due, now + 100ms);
+                         *actual[i].lease_until <= std::max(head_available, now + 1s);
     if (row.key.empty() || !blocked || !fitting) return row.id + " was changed by a claim that did not return it";
     row.owner.clear();
     row.lease_until = actual[i].lease_until;

@@ -28,8 +28,8 @@ struct ModelRow {
 
   [[nodiscard]] bool pending() const { return status == EventStatus::fresh || status == EventStatus::retry; }
   [[nodiscard]] TimePoint due() const { return lease_until ? std::max(available, *lease_until) : available; }
-  [[nodiscard]] bool leased_to_another(std::string_view node, TimePoint now) const {
-    return !owner.empty() && owner != node && lease_until.has_value() && *lease_until > now;
+  [[nodiscard]] bool leased(TimePoint now) const {
+    return !owner.empty() && lease_until.has_value() && *lease_until > now;
   }
   friend bool operator==(const ModelRow&, const ModelRow&) = default;
 };
