@@ -416,7 +416,8 @@ std::vector<std::string> OutboxDispatcher::flushed(std::span<const FinishedEvent
     if (write_under_newer_claim(result)) continue;
     const Completion& completion = result.completion;
     const MutexLock lock(mutex_);
-    if (claiming_ && (completion.kind == Completion::Kind::done || completion.kind == Completion::Kind::dead)) {
+    if (claiming_ &&
+        (completion.kind == Completion::Kind::done || completion.kind == Completion::Kind::dead)) {
       ended_meanwhile_.insert_or_assign(completion.lease.id, completion);
     } else {
       in_flight_.release(completion.lease.id);

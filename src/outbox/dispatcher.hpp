@@ -87,9 +87,9 @@ class OutboxDispatcher {
   [[nodiscard]] bool enqueue_cold(std::vector<QueuedEvent>& events);
   [[nodiscard]] std::size_t cold_room() const;
 
-  /// Lasts from before the poller asks for rows until it has queued them. A result that becomes stale meanwhile, because
-  /// its row's lease had ended and this claim took the row, is written again under the new claim: what has been
-  /// delivered here is not delivered here again.
+  /// Lasts from before the poller asks for rows until it has queued them. A result that becomes stale
+  /// meanwhile, because its row's lease had ended and this claim took the row, is written again under the new
+  /// claim: what has been delivered here is not delivered here again.
   class ClaimWindow {
    public:
     explicit ClaimWindow(OutboxDispatcher& dispatcher);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The connection breaks after COMMIT was sent: nobody knows whether it happened, and nothing may go wrong either way.
+// The connection breaks after COMMIT was sent: nobody knows whether it happened, and nothing may go wrong
+// either way.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,7 +36,8 @@ Address address_of(const std::string& url) {
   const std::size_t end = url.find('/', begin);
   const std::string text = url.substr(begin, end - begin);
   const std::size_t colon = text.find(':');
-  return {begin, text.size(), text.substr(0, colon), static_cast<std::uint16_t>(std::stoi(text.substr(colon + 1)))};
+  return {begin, text.size(), text.substr(0, colon),
+          static_cast<std::uint16_t>(std::stoi(text.substr(colon + 1)))};
 }
 
 class CutConnection : public ::testing::TestWithParam<BackendKind> {
@@ -55,7 +57,8 @@ class CutConnection : public ::testing::TestWithParam<BackendKind> {
     options.log = {};
     proxied_ = open(url, options);
 
-    outbox_.emplace(*direct_, OutboxOptions{.poller_interval = 50ms, .lease = 500ms, .metrics = &metrics_, .log = {}});
+    outbox_.emplace(*direct_,
+                    OutboxOptions{.poller_interval = 50ms, .lease = 500ms, .metrics = &metrics_, .log = {}});
     outbox_->on("OrderPlaced", listener_);
     outbox_->start();
   }
@@ -134,7 +137,8 @@ TEST_P(CutConnection, HazardO9ACommitThatNeverArrivedIsNeverDelivered) {
   }
   EXPECT_EQ(committed_hooks_, 0);
   // Long after the first event's lease would have ended.
-  EXPECT_TRUE(metrics_.await(RecordingMetrics::Counter::claims, metrics_.get(RecordingMetrics::Counter::claims) + 15));
+  EXPECT_TRUE(metrics_.await(RecordingMetrics::Counter::claims,
+                             metrics_.get(RecordingMetrics::Counter::claims) + 15));
   EXPECT_EQ(listener_.count(), 0U);
   const OutboxCounts counts = outbox_->admin().counts();
   EXPECT_EQ(counts.pending + counts.done + counts.dead, 0);

@@ -157,7 +157,8 @@ void DiskFull::runs_full(Duration lease) {
   // What was committed is delivered, though nothing can be written about it, and reading goes on.
   EXPECT_TRUE(listener.await(committed.size()));
   // The pauses between its attempts double from 20 ms on: after six of them more than a second has passed.
-  ASSERT_TRUE(metrics.await(RecordingMetrics::Counter::flush_failures, 7)) << "results should fail to be written";
+  ASSERT_TRUE(metrics.await(RecordingMetrics::Counter::flush_failures, 7))
+      << "results should fail to be written";
   const OutboxCounts meanwhile = outbox.admin().counts();
   EXPECT_GE(meanwhile.pending, 1);
   EXPECT_EQ(meanwhile.pending + meanwhile.done, static_cast<std::int64_t>(committed.size()));
@@ -178,16 +179,21 @@ void DiskFull::runs_full(Duration lease) {
   EXPECT_EQ(after.pending, 0);
   EXPECT_EQ(after.done, static_cast<std::int64_t>(committed.size()));
   auto tx = storage_->begin();
-  EXPECT_EQ(tx.execute("select count(*) from shop_order").integer(0, 0), static_cast<std::int64_t>(committed.size()));
+  EXPECT_EQ(tx.execute("select count(*) from shop_order").integer(0, 0),
+            static_cast<std::int64_t>(committed.size()));
   EXPECT_EQ(tx.execute("pragma integrity_check").text(0, 0), "ok");
   tx.rollback();
   std::cout << "[ balance  ] sqlite, disk full: committed " << committed.size() << ", refused " << refused
             << ", delivered " << listener.count() << ", done " << after.done << std::endl;
 }
 
-TEST_F(DiskFull, RefusesToPublishDeliversWhatIsThereAndResumes) { runs_full(30s); }
+TEST_F(DiskFull, RefusesToPublishDeliversWhatIsThereAndResumes) {
+  runs_full(30s);
+}
 
-TEST_F(DiskFull, ALeaseThatEndsMeanwhileMakesNoDuplicate) { runs_full(500ms); }
+TEST_F(DiskFull, ALeaseThatEndsMeanwhileMakesNoDuplicate) {
+  runs_full(500ms);
+}
 
 }  // namespace
 }  // namespace postrider::test

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A shop that the crash tests kill: publishes orders in transactions, delivers them, and notes each delivery in a file.
+// A shop that the crash tests kill: publishes orders in transactions, delivers them, and notes each delivery
+// in a file.
 //
 //   outbox_child URL SCHEMA NOTES GENERATION [option=value ...]
 //
 // Says on stdout, one line each: "ready", "c" for every transaction that has ended, "d" for every delivery,
-// "waiting ID" when a listener waits, "published" when all is published, and at the end "failpoint NAME" for each one
-// passed. A line "go" on stdin lets waiting listeners go on; the end of stdin stops the outbox and the program.
+// "waiting ID" when a listener waits, "published" when all is published, and at the end "failpoint NAME" for
+// each one passed. A line "go" on stdin lets waiting listeners go on; the end of stdin stops the outbox and
+// the program.
 #include <unistd.h>
 
 #include <atomic>
@@ -36,20 +38,25 @@ struct Settings {
   std::string schema;
   std::string notes;
   int generation = 0;
-  std::map<std::string, long> numbers{
-      {"transactions", 0},  // per publisher; -1: until killed
-      {"drain", 0},         // 1: end when nothing is pending, without waiting for the end of stdin
-      {"migrate", 1},    {"publishers", 2}, {"lane", 0}, {"workers", 4},    {"lease", 1000}, {"poll", 40},
-      {"capacity", 16},  {"attempts", 3},   {"batch", 20},     {"wait", 0},  // 1: listeners wait for orders that say so
-      {"fail_after_wait", 0},
-  };
+  std::map<std::string, long>
+      numbers{
+          {"transactions", 0},  // per publisher; -1: until killed
+          {"drain", 0},         // 1: end when nothing is pending, without waiting for the end of stdin
+          {"migrate", 1},         {"publishers", 2}, {"lane", 0},      {"workers", 4},
+          {"lease", 1000},        {"poll", 40},      {"capacity", 16}, {"attempts", 3},
+          {"batch", 20},          {"wait", 0},  // 1: listeners wait for orders that say so
+          {"fail_after_wait", 0},
+      };
 
   [[nodiscard]] long operator[](const std::string& name) const { return numbers.at(name); }
-  [[nodiscard]] std::size_t size(const std::string& name) const { return static_cast<std::size_t>(numbers.at(name)); }
+  [[nodiscard]] std::size_t size(const std::string& name) const {
+    return static_cast<std::size_t>(numbers.at(name));
+  }
 };
 
 Settings parse(int argc, char** argv) {
-  if (argc < 5) throw std::invalid_argument("usage: outbox_child URL SCHEMA NOTES GENERATION [option=value ...]");
+  if (argc < 5)
+    throw std::invalid_argument("usage: outbox_child URL SCHEMA NOTES GENERATION [option=value ...]");
   Settings settings{.url = argv[1], .schema = argv[2], .notes = argv[3], .generation = std::stoi(argv[4])};
   for (int i = 5; i < argc; ++i) {
     const std::string text = argv[i];
@@ -176,7 +183,9 @@ class Publisher {
   }
 
  private:
-  [[nodiscard]] bool chance(int percent) { return std::uniform_int_distribution<int>(1, 100)(random_) <= percent; }
+  [[nodiscard]] bool chance(int percent) {
+    return std::uniform_int_distribution<int>(1, 100)(random_) <= percent;
+  }
 
   [[nodiscard]] Fate any_fate() {
     const int dice = std::uniform_int_distribution<int>(1, 100)(random_);
@@ -196,7 +205,8 @@ class Publisher {
     const bool rolled_back = chance(15);
     std::vector<Order> orders{any_order()};
     if (chance(30)) {
-      for (int i = std::uniform_int_distribution<int>(1, 4)(random_); i > 0; --i) orders.push_back(any_order());
+      for (int i = std::uniform_int_distribution<int>(1, 4)(random_); i > 0; --i)
+        orders.push_back(any_order());
     }
     std::vector<Event> events;
     for (const Order& order : orders) {
@@ -226,7 +236,6 @@ class Publisher {
   std::int64_t number_;
   std::mt19937 random_;
 };
-
 
 void await_nothing_pending(Outbox& outbox, const RecordingMetrics& metrics) {
   while (outbox.admin().counts().pending > 0) {
@@ -281,7 +290,9 @@ void serve(const Settings& settings) {
   std::vector<std::thread> publishers;
   if (settings["transactions"] != 0) {
     for (int i = 0; i < settings["publishers"]; ++i) {
-      publishers.emplace_back([&, lane = static_cast<int>(settings["lane"]) + i] { Publisher(*storage, outbox, settings, notes, lane).run(); });
+      publishers.emplace_back([&, lane = static_cast<int>(settings["lane"]) + i] {
+        Publisher(*storage, outbox, settings, notes, lane).run();
+      });
     }
   }
   for (std::thread& publisher : publishers) publisher.join();

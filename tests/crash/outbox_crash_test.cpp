@@ -19,8 +19,8 @@ using ::testing::StartsWith;
 
 const std::string program = std::string(CRASH_CHILD_DIR) + "/outbox_child";
 
-/// As outbox_child runs without options: 16 hot, 16 cold and 4 workers; the completer's queue has room for as many, and
-/// as many again may be in its hand.
+/// As outbox_child runs without options: 16 hot, 16 cold and 4 workers; the completer's queue has room for as
+/// many, and as many again may be in its hand.
 constexpr std::size_t held_at_most = 3 * (16 + 16 + 4);
 
 class OutboxCrash : public ::testing::TestWithParam<BackendKind> {
@@ -37,15 +37,16 @@ class OutboxCrash : public ::testing::TestWithParam<BackendKind> {
     EXPECT_THAT(balance.violations, IsEmpty()) << balance.text();
     if (HasFailure()) run.database().keep();
     const auto seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-    std::cout << "[ balance  ] " << to_string(GetParam()) << ", " << what << ", " << run.kills() << " kills, " << seconds
-              << " s: " << balance.text() << std::endl;
+    std::cout << "[ balance  ] " << to_string(GetParam()) << ", " << what << ", " << run.kills() << " kills, "
+              << seconds << " s: " << balance.text() << std::endl;
   }
 
   [[nodiscard]] std::vector<std::string> learn_failpoints() {
     CrashRun run(GetParam(), program);
     const auto child = run.start({"transactions=40", "drain=1"});
     std::vector<std::string> names;
-    while (const auto line = child->read_until("failpoint ")) names.push_back(line->substr(line->find(' ') + 1));
+    while (const auto line = child->read_until("failpoint "))
+      names.push_back(line->substr(line->find(' ') + 1));
     const auto end = child->wait();
     EXPECT_TRUE(end && end->ok());
     const Balance balance = run.balance(held_at_most);
@@ -94,7 +95,8 @@ TEST_P(OutboxCrash, DiesAtEveryFailpoint) {
   }
   expect_books_in_order(run, std::to_string(names.size()) + " failpoints");
   if (!HasFailure()) return;
-  for (const auto& [generation, name] : died_at) std::cout << "  process " << generation << ": " << name << "\n";
+  for (const auto& [generation, name] : died_at)
+    std::cout << "  process " << generation << ": " << name << "\n";
 }
 
 TEST_P(OutboxCrash, DiesAtRandomMoments) {
@@ -114,12 +116,14 @@ TEST_P(OutboxCrash, DiesAtRandomMoments) {
     std::this_thread::sleep_for(std::chrono::microseconds{upto(3000)});
     const ProcessEnd end = child->kill();
     if (end.killed()) run.was_killed(run.generations());
-    ASSERT_TRUE(end.killed() || (end.ok() && !publishes)) << "process " << run.generations() << ": " << end.text();
+    ASSERT_TRUE(end.killed() || (end.ok() && !publishes))
+        << "process " << run.generations() << ": " << end.text();
   }
   expect_books_in_order(run, "random moments");
 }
 
-/// While some die, one lives on and delivers what they leave behind. It must not deliver anything twice itself.
+/// While some die, one lives on and delivers what they leave behind. It must not deliver anything twice
+/// itself.
 TEST_P(OutboxCrash, DiesBesideANodeThatLives) {
   const unsigned seed = chosen_seed();
   std::cout << "[ seed     ] POSTRIDER_SEED=" << seed << std::endl;

@@ -149,17 +149,19 @@ TEST_P(ServerCrash, KilledUnderLoadLosesNothing) {
     for (const Order& order : facts.orders) there.insert(order.id);
     std::size_t doubts_committed = 0;
     for (const EventId& id : answers.committed) EXPECT_TRUE(there.contains(id)) << "lost: " << id.view();
-    for (const EventId& id : answers.refused) EXPECT_FALSE(there.contains(id)) << "refused, yet there: " << id.view();
+    for (const EventId& id : answers.refused)
+      EXPECT_FALSE(there.contains(id)) << "refused, yet there: " << id.view();
     for (const EventId& id : answers.in_doubt) {
       doubts_committed += there.contains(id) ? 1 : 0;
-      EXPECT_EQ(there.contains(id), outbox.admin().find(id).has_value()) << "half a transaction: " << id.view();
+      EXPECT_EQ(there.contains(id), outbox.admin().find(id).has_value())
+          << "half a transaction: " << id.view();
     }
     EXPECT_THAT(answers.unexpected, IsEmpty()) << "neither retryable nor in doubt";
     EXPECT_EQ(there.size(), answers.committed.size() + doubts_committed);
-    std::cout << "[ balance  ] " << to_string(GetParam()) << ", server killed " << kills << " times: committed "
-              << answers.committed.size() << ", refused " << answers.refused.size() << ", in doubt "
-              << answers.in_doubt.size() << " (of them committed " << doubts_committed << "); " << balance.text()
-              << std::endl;
+    std::cout << "[ balance  ] " << to_string(GetParam()) << ", server killed " << kills
+              << " times: committed " << answers.committed.size() << ", refused " << answers.refused.size()
+              << ", in doubt " << answers.in_doubt.size() << " (of them committed " << doubts_committed
+              << "); " << balance.text() << std::endl;
   }
 }
 

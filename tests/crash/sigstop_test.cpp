@@ -31,8 +31,9 @@ TEST_P(TwoNodes, DeliverEverythingOnceWhileBothLive) {
   CrashRun run(GetParam(), program);
   const auto storage = run.database().open();
   storage->migrate();
-  // Each publishes, and each finds the other's retries, delayed and overflowing events in the database. The lease is long
-  // enough for the slowest machine: a node that stalls for longer than its lease is the other test.
+  // Each publishes, and each finds the other's retries, delayed and overflowing events in the database. The
+  // lease is long enough for the slowest machine: a node that stalls for longer than its lease is the other
+  // test.
   const CrashRun::Options options{"transactions=400", "lease=10000", "poll=20", "migrate=0"};
   const auto with_lane = [&](const char* lane) {
     CrashRun::Options all = options;
@@ -53,12 +54,13 @@ TEST_P(TwoNodes, DeliverEverythingOnceWhileBothLive) {
   EXPECT_THAT(balance.violations, IsEmpty());
   EXPECT_GE(balance.published, 2000U);
   EXPECT_EQ(balance.duplicates, 0U);
-  std::cout << "[ balance  ] " << to_string(GetParam()) << ", two living nodes: " << balance.text() << std::endl;
+  std::cout << "[ balance  ] " << to_string(GetParam()) << ", two living nodes: " << balance.text()
+            << std::endl;
   if (HasFailure()) run.database().keep();
 }
 
-/// A frozen process may hold a lock of the database, as it would anywhere; then nobody can go on, and nothing is proved.
-/// So: freeze it at a moment when it holds none.
+/// A frozen process may hold a lock of the database, as it would anywhere; then nobody can go on, and nothing
+/// is proved. So: freeze it at a moment when it holds none.
 void freeze_outside_transactions(ChildProcess& node, CrashDatabase& database) {
   const auto storage = database.open();
   const Shop shop(*storage, database.schema());
@@ -111,13 +113,14 @@ TEST_P(TwoNodes, OneThatWakesAfterItsLeaseChangesNothing) {
     tx.commit();
   }
 
-  // The first node takes all of them; its two listeners stand in the middle of the first two. When they go on, one
-  // succeeds and one fails: neither may count any more.
+  // The first node takes all of them; its two listeners stand in the middle of the first two. When they go
+  // on, one succeeds and one fails: neither may count any more.
   const auto sleeper = run.start({"workers=2", "lease=700", "poll=5000", "capacity=64", "batch=64", "wait=1",
                                   "fail_after_wait=1", "migrate=0"});
   ASSERT_TRUE(sleeper->read_until("waiting"));
   ASSERT_TRUE(sleeper->read_until("waiting"));
-  for (const auto& [id, record] : records_of(*storage, orders)) ASSERT_FALSE(record.owner.empty()) << id.view();
+  for (const auto& [id, record] : records_of(*storage, orders))
+    ASSERT_FALSE(record.owner.empty()) << id.view();
   freeze_outside_transactions(*sleeper, run.database());
 
   const auto other = run.start({"workers=2", "lease=700", "poll=50", "capacity=64", "batch=64", "migrate=0"});

@@ -29,7 +29,9 @@ struct History {
 
 using Histories = std::map<std::string, History>;
 
-bool is_end(Note::What what) { return what == Note::What::done || what == Note::What::dead; }
+bool is_end(Note::What what) {
+  return what == Note::What::done || what == Note::What::dead;
+}
 
 std::string about(const Note& note) {
   return note.id + " (key '" + note.key + "', number " + std::to_string(note.number) + ")";
@@ -78,7 +80,8 @@ void check_delivered(const Facts& facts, const Histories& all, Balance& balance)
     if (!history.first_end) violations.push_back("A: committed, never delivered: " + id);
     for (const Note* note : history.notes) {
       if (is_end(note->what) && (note->what == Note::What::dead) != dies) {
-        violations.push_back("A: against its fate " + std::string(to_string(history.order->fate)) + ": " + about(*note));
+        violations.push_back("A: against its fate " + std::string(to_string(history.order->fate)) + ": " +
+                             about(*note));
       }
     }
     const auto row = facts.rows.find(id);
@@ -142,8 +145,8 @@ void check_order(const Histories& all, Balance& balance) {
     for (std::size_t i = 1; i < ends.size(); ++i) {
       if (ends[i].position < ends[i - 1].position) {
         balance.violations.push_back("D: key '" + key + "': number " + std::to_string(ends[i].number) + " (" +
-                                     *ends[i].id + ") overtook number " + std::to_string(ends[i - 1].number) + " (" +
-                                     *ends[i - 1].id + ")");
+                                     *ends[i].id + ") overtook number " + std::to_string(ends[i - 1].number) +
+                                     " (" + *ends[i - 1].id + ")");
       }
     }
   }
@@ -184,7 +187,9 @@ NoteFile::NoteFile(const std::string& path, int generation)
   if (fd_ < 0) throw std::runtime_error("cannot open " + path);
 }
 
-NoteFile::~NoteFile() { ::close(fd_); }
+NoteFile::~NoteFile() {
+  ::close(fd_);
+}
 
 void NoteFile::write(Note::What what, const Order& order) const {
   const auto now = std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now());
@@ -205,7 +210,8 @@ Balance add_up(const Facts& facts) {
   check_delivered(facts, all, balance);
   check_duplicates(facts, all, balance);
   check_order(all, balance);
-  if (balance.pending != 0) balance.violations.push_back("H: " + std::to_string(balance.pending) + " are pending");
+  if (balance.pending != 0)
+    balance.violations.push_back("H: " + std::to_string(balance.pending) + " are pending");
   if (balance.published != balance.done + balance.dead) {
     balance.violations.push_back("H: published " + std::to_string(balance.published) + ", done and dead " +
                                  std::to_string(balance.done + balance.dead));
@@ -216,9 +222,10 @@ Balance add_up(const Facts& facts) {
 std::string Balance::text() const {
   std::ostringstream out;
   out << "published " << published << " = done " << done << " + dead " << dead << " + pending " << pending
-      << "; rolled back " << rolled_back << "; deliveries " << deliveries << ", of them duplicates " << duplicates
-      << " (at most " << most_duplicates_of_one_kill << " after one kill); failed attempts " << failures
-      << "; postponed " << postponed << "; ordered keys " << keys << "; violations " << violations.size();
+      << "; rolled back " << rolled_back << "; deliveries " << deliveries << ", of them duplicates "
+      << duplicates << " (at most " << most_duplicates_of_one_kill << " after one kill); failed attempts "
+      << failures << "; postponed " << postponed << "; ordered keys " << keys << "; violations "
+      << violations.size();
   std::size_t shown = 0;
   for (const std::string& violation : violations) {
     if (++shown > 20) {
@@ -236,7 +243,8 @@ void look_up(Storage& storage, Facts& facts) {
   for (const Order& order : facts.orders) {
     const auto record = admin.find(order.id);
     if (!record) continue;
-    facts.rows[order.id.str()] = {record->status, record->done_at ? record->done_at->time_since_epoch().count() : 0};
+    facts.rows[order.id.str()] = {record->status,
+                                  record->done_at ? record->done_at->time_since_epoch().count() : 0};
   }
 }
 

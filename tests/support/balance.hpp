@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The books of a crash test: what was published, what was delivered, by whom and when, and whether it adds up.
+// The books of a crash test: what was published, what was delivered, by whom and when, and whether it adds
+// up.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,9 @@
 
 namespace postrider::test {
 
-/// One line of the delivery log. Each is written with one write(2) to a file opened with O_APPEND: what a listener has
-/// logged survives the death of its process, and the order of the lines is the order of the deliveries.
+/// One line of the delivery log. Each is written with one write(2) to a file opened with O_APPEND: what a
+/// listener has logged survives the death of its process, and the order of the lines is the order of the
+/// deliveries.
 struct Note {
   enum class What : char {
     done = 'D',

@@ -15,15 +15,18 @@ using ::testing::IsEmpty;
 using ::testing::StartsWith;
 using What = Note::What;
 
-/// Two orders of one key, delivered in order by process 1, the second one again by process 2 after 1 was killed; one
-/// that died; one that was rolled back.
+/// Two orders of one key, delivered in order by process 1, the second one again by process 2 after 1 was
+/// killed; one that died; one that was rolled back.
 Facts honest() {
   Facts facts;
-  facts.orders = {{EventId("a"), "k", 1, Fate::ok}, {EventId("b"), "k", 2, Fate::flaky}, {EventId("c"), "", 3, Fate::dead}};
-  facts.notes = {{What::done, "a", 1, "k", 1, 10},    {What::failed, "b", 1, "k", 2, 20},
-                 {What::done, "b", 1, "k", 2, 30},    {What::rolled_back, "r", 1, "", 4, 35},
-                 {What::done, "b", 2, "k", 2, 40},    {What::dead, "c", 2, "", 3, 50}};
-  facts.rows = {{"a", {EventStatus::done, 15}}, {"b", {EventStatus::done, 45}}, {"c", {EventStatus::dead, 55}}};
+  facts.orders = {{EventId("a"), "k", 1, Fate::ok},
+                  {EventId("b"), "k", 2, Fate::flaky},
+                  {EventId("c"), "", 3, Fate::dead}};
+  facts.notes = {{What::done, "a", 1, "k", 1, 10}, {What::failed, "b", 1, "k", 2, 20},
+                 {What::done, "b", 1, "k", 2, 30}, {What::rolled_back, "r", 1, "", 4, 35},
+                 {What::done, "b", 2, "k", 2, 40}, {What::dead, "c", 2, "", 3, 50}};
+  facts.rows = {
+      {"a", {EventStatus::done, 15}}, {"b", {EventStatus::done, 45}}, {"c", {EventStatus::dead, 55}}};
   facts.counts.done = 2;
   facts.counts.dead = 1;
   facts.killed = {1};

@@ -19,7 +19,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-[[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+[[noreturn]] void fail(const char* what) {
+  throw std::system_error(errno, std::generic_category(), what);
+}
 
 int milliseconds_until(Clock::time_point deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
@@ -49,7 +51,8 @@ std::vector<std::string> environment_with(const ChildProcess::Environment& extra
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string text(*entry);
     const std::string name = text.substr(0, text.find('='));
-    const bool replaced = std::any_of(extra.begin(), extra.end(), [&](const auto& e) { return e.first == name; });
+    const bool replaced =
+        std::any_of(extra.begin(), extra.end(), [&](const auto& e) { return e.first == name; });
     if (!replaced) all.push_back(text);
   }
   for (const auto& [name, value] : extra) all.push_back(name + "=" + value);
@@ -70,7 +73,9 @@ std::vector<std::string> environment_with(const ChildProcess::Environment& extra
 
 }  // namespace
 
-bool ProcessEnd::killed() const noexcept { return !exited && signal == SIGKILL; }
+bool ProcessEnd::killed() const noexcept {
+  return !exited && signal == SIGKILL;
+}
 
 std::string ProcessEnd::text() const {
   return exited ? "exit code " + std::to_string(code) : "signal " + std::to_string(signal);
@@ -92,7 +97,9 @@ ChildProcess::ChildProcess(const std::vector<std::string>& argv, const Environme
   }
   const pid_t parent = ::getpid();
   pid_ = ::fork();
-  if (pid_ == 0) become(const_cast<char**>(argument_list.data()), const_cast<char**>(environment_list.data()), in[0], out[1], parent);
+  if (pid_ == 0)
+    become(const_cast<char**>(argument_list.data()), const_cast<char**>(environment_list.data()), in[0],
+           out[1], parent);
   const int error = errno;
   ::close(in[0]);
   ::close(out[1]);
@@ -185,7 +192,8 @@ void ChildProcess::freeze() {
 std::optional<ProcessEnd> ChildProcess::wait(Timeout timeout) {
   if (end_) return end_;
   const Clock::time_point deadline = Clock::now() + timeout;
-  // A descriptor of the process becomes readable when it ends; its stdout is drained meanwhile, or it could not end.
+  // A descriptor of the process becomes readable when it ends; its stdout is drained meanwhile, or it could
+  // not end.
   const int handle = static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0));
   if (handle < 0) fail("pidfd_open");
   bool over = false;
@@ -203,7 +211,8 @@ std::optional<ProcessEnd> ChildProcess::wait(Timeout timeout) {
   }
   while (fill(Clock::now())) {
   }
-  end_ = WIFEXITED(status) ? ProcessEnd{true, WEXITSTATUS(status), 0} : ProcessEnd{false, 0, WTERMSIG(status)};
+  end_ =
+      WIFEXITED(status) ? ProcessEnd{true, WEXITSTATUS(status), 0} : ProcessEnd{false, 0, WTERMSIG(status)};
   return end_;
 }
 
@@ -213,7 +222,8 @@ ProcessEnd ChildProcess::kill() {
   if (!end_) {
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
     }
-    end_ = WIFEXITED(status) ? ProcessEnd{true, WEXITSTATUS(status), 0} : ProcessEnd{false, 0, WTERMSIG(status)};
+    end_ =
+        WIFEXITED(status) ? ProcessEnd{true, WEXITSTATUS(status), 0} : ProcessEnd{false, 0, WTERMSIG(status)};
   }
   return *end_;
 }

@@ -22,14 +22,16 @@ struct ProcessEnd {
   [[nodiscard]] std::string text() const;
 };
 
-/// A program of our own, with a pipe to its stdin and one from its stdout. Killed and reaped when this object dies, and
-/// killed by the kernel when the thread that made it dies first, so that none is ever left behind. Used by one thread.
+/// A program of our own, with a pipe to its stdin and one from its stdout. Killed and reaped when this object
+/// dies, and killed by the kernel when the thread that made it dies first, so that none is ever left behind.
+/// Used by one thread.
 class ChildProcess {
  public:
   using Environment = std::vector<std::pair<std::string, std::string>>;
   using Timeout = std::chrono::milliseconds;
 
-  /// Starts `argv[0]` with this environment on top of ours. Throws std::system_error when it cannot be started.
+  /// Starts `argv[0]` with this environment on top of ours. Throws std::system_error when it cannot be
+  /// started.
   explicit ChildProcess(const std::vector<std::string>& argv, const Environment& extra = {});
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
@@ -37,8 +39,8 @@ class ChildProcess {
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
 
-  /// The next line of its stdout, without the newline. Empty when its stdout is at an end, or when the time is over: ask
-  /// `at_end` which.
+  /// The next line of its stdout, without the newline. Empty when its stdout is at an end, or when the time
+  /// is over: ask `at_end` which.
   [[nodiscard]] std::optional<std::string> read_line(Timeout timeout = std::chrono::seconds{60});
   [[nodiscard]] bool at_end() const noexcept { return at_end_; }
   /// Reads until a line begins with `prefix` and returns that line; empty as above.

@@ -11,7 +11,8 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(ChildProcess, TalksAndTellsHowItEnded) {
-  ChildProcess child({"/bin/sh", "-c", "echo $GREETING; read line; echo got $line; exit 3"}, {{"GREETING", "hello"}});
+  ChildProcess child({"/bin/sh", "-c", "echo $GREETING; read line; echo got $line; exit 3"},
+                     {{"GREETING", "hello"}});
   EXPECT_EQ(child.read_line(), "hello");
   EXPECT_TRUE(child.write_line("a word"));
   EXPECT_EQ(child.read_until("got"), "got a word");

@@ -10,7 +10,8 @@ namespace postrider::test {
 CrashRun::CrashRun(BackendKind kind, std::string program, std::string url)
     : database_(kind, std::move(url)), program_(std::move(program)) {}
 
-std::unique_ptr<ChildProcess> CrashRun::start(const Options& options, const ChildProcess::Environment& environment) {
+std::unique_ptr<ChildProcess> CrashRun::start(const Options& options,
+                                              const ChildProcess::Environment& environment) {
   std::vector<std::string> argv{program_, database_.url(), database_.schema(), notes_path(),
                                 std::to_string(++generations_)};
   argv.insert(argv.end(), options.begin(), options.end());
@@ -27,7 +28,8 @@ std::string CrashRun::drain(const Options& options) {
     return child->at_end() ? "ended by itself: " + child->kill().text() : "is not done after two minutes";
   }
   const auto end = child->wait();
-  if (!end || !end->ok()) return "said '" + *report + "' and then ended with " + (end ? end->text() : "nothing");
+  if (!end || !end->ok())
+    return "said '" + *report + "' and then ended with " + (end ? end->text() : "nothing");
   return *report;
 }
 

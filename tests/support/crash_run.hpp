@@ -12,7 +12,8 @@
 
 namespace postrider::test {
 
-/// One database and the processes that live and die on it, one after the other or beside each other, with their notes.
+/// One database and the processes that live and die on it, one after the other or beside each other, with
+/// their notes.
 class CrashRun {
  public:
   using Options = std::vector<std::string>;

@@ -29,15 +29,20 @@ PrivateServer::~PrivateServer() {
   std::filesystem::remove_all(folder_, ignored);
 }
 
-void PrivateServer::kill() { run("kill"); }
+void PrivateServer::kill() {
+  run("kill");
+}
 
-void PrivateServer::start() { url_ = run("start"); }
+void PrivateServer::start() {
+  url_ = run("start");
+}
 
 std::string PrivateServer::run(const std::string& verb) const {
   ChildProcess script({std::string(POSTRIDER_SCRIPTS_DIR) + "/test-server", kind_, verb, folder_});
   const auto end = script.wait(std::chrono::seconds{120});
   if (!end || !end->ok()) {
-    throw std::runtime_error("test-server " + kind_ + " " + verb + ": " + (end ? end->text() : "takes too long"));
+    throw std::runtime_error("test-server " + kind_ + " " + verb + ": " +
+                             (end ? end->text() : "takes too long"));
   }
   return script.read_line(std::chrono::milliseconds{0}).value_or("");
 }

@@ -7,7 +7,8 @@
 
 namespace postrider::test {
 
-/// A database server of our own, for tests that kill it. Removed with its data at the end; see scripts/test-server.
+/// A database server of our own, for tests that kill it. Removed with its data at the end; see
+/// scripts/test-server.
 class PrivateServer {
  public:
   /// Starts it. Throws std::runtime_error when that fails.

@@ -72,9 +72,10 @@ Shop::Shop(Storage& storage, const std::string& schema)
     : storage_(storage), orders_(schema + "_shop_order"), lanes_(schema + "_shop_lane") {}
 
 void Shop::create() {
-  define("create table " + orders_ +
-         " (event_id varchar(36) not null primary key, order_key varchar(64) not null, number bigint not null,"
-         " fate varchar(16) not null)");
+  define(
+      "create table " + orders_ +
+      " (event_id varchar(36) not null primary key, order_key varchar(64) not null, number bigint not null,"
+      " fate varchar(16) not null)");
   define("create table " + lanes_ + " (id integer not null primary key, entered bigint not null)");
   auto tx = storage_.begin();
   for (int lane = 0; lane < lanes; ++lane) tx.execute("insert into " + lanes_ + " values (?, 0)", lane);
@@ -97,13 +98,14 @@ void Shop::enter_lane(Tx& tx, int lane) const {
 }
 
 void Shop::insert(Tx& tx, const Order& order) const {
-  tx.execute("insert into " + orders_ + " (event_id, order_key, number, fate) values (?, ?, ?, ?)", order.id.view(),
-             order.key, order.number, to_string(order.fate));
+  tx.execute("insert into " + orders_ + " (event_id, order_key, number, fate) values (?, ?, ?, ?)",
+             order.id.view(), order.key, order.number, to_string(order.fate));
 }
 
 std::vector<Order> Shop::orders() const {
   auto tx = storage_.begin();
-  const Rows rows = tx.execute("select event_id, order_key, number, fate from " + orders_ + " order by event_id");
+  const Rows rows =
+      tx.execute("select event_id, order_key, number, fate from " + orders_ + " order by event_id");
   tx.commit();
   std::vector<Order> all;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -168,18 +170,20 @@ bool await_nothing_pending(Storage& storage, std::chrono::seconds timeout) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (admin.counts().pending > 0) {
     if (std::chrono::steady_clock::now() >= deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds{20});  // other processes work on it; nobody tells us
+    std::this_thread::sleep_for(
+        std::chrono::milliseconds{20});  // other processes work on it; nobody tells us
   }
   return true;
 }
 
 std::vector<BackendKind> crash_backends() {
-  return {BackendKind::sqlite,
+  return {
+    BackendKind::sqlite,
 #if defined(POSTRIDER_WITH_POSTGRES)
-          BackendKind::postgres,
+        BackendKind::postgres,
 #endif
 #if defined(POSTRIDER_WITH_MARIADB)
-          BackendKind::mariadb,
+        BackendKind::mariadb,
 #endif
   };
 }

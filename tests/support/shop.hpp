@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The business side of the crash tests: orders in a table of their own, written in the transaction that publishes their
-// event. What is in that table afterwards was committed, whatever happened to the process that wrote it.
+// The business side of the crash tests: orders in a table of their own, written in the transaction that
+// publishes their event. What is in that table afterwards was committed, whatever happened to the process
+// that wrote it.
 #pragma once
 
 #include <chrono>
@@ -26,7 +27,9 @@ enum class Fate {
 };
 [[nodiscard]] std::string_view to_string(Fate fate) noexcept;
 [[nodiscard]] Fate fate_of(std::string_view text);
-[[nodiscard]] constexpr bool ends_dead(Fate fate) noexcept { return fate == Fate::dead || fate == Fate::hopeless; }
+[[nodiscard]] constexpr bool ends_dead(Fate fate) noexcept {
+  return fate == Fate::dead || fate == Fate::hopeless;
+}
 
 /// One order; its event has the same id.
 struct Order {
@@ -50,8 +53,8 @@ class Shop {
 
   void create();
   void drop();
-  /// Keeps other transactions of this lane, also those of a killed process that the server still works on, waiting until
-  /// this one ends: so the numbers of a lane's keys are committed in their order.
+  /// Keeps other transactions of this lane, also those of a killed process that the server still works on,
+  /// waiting until this one ends: so the numbers of a lane's keys are committed in their order.
   void enter_lane(Tx& tx, int lane) const;
   void insert(Tx& tx, const Order& order) const;
   [[nodiscard]] std::vector<Order> orders() const;
@@ -65,14 +68,15 @@ class Shop {
   std::string lanes_;
 };
 
-/// A database of its own for one test: a file in a fresh folder, or a schema of the test server. Gone with this object.
+/// A database of its own for one test: a file in a fresh folder, or a schema of the test server. Gone with
+/// this object.
 class CrashDatabase {
  public:
   /// True when this backend is built in and its server is there.
   [[nodiscard]] static bool available(BackendKind kind);
 
-  /// For a server elsewhere than the environment says, give its URL. Makes the shop's tables; the outbox's own are left
-  /// to whoever uses them.
+  /// For a server elsewhere than the environment says, give its URL. Makes the shop's tables; the outbox's
+  /// own are left to whoever uses them.
   explicit CrashDatabase(BackendKind kind, std::string url = {});
   ~CrashDatabase();
   CrashDatabase(const CrashDatabase&) = delete;
@@ -99,7 +103,8 @@ class CrashDatabase {
 };
 
 /// Asks until nothing is pending. False when that takes too long.
-[[nodiscard]] bool await_nothing_pending(Storage& storage, std::chrono::seconds timeout = std::chrono::seconds{60});
+[[nodiscard]] bool await_nothing_pending(Storage& storage,
+                                         std::chrono::seconds timeout = std::chrono::seconds{60});
 
 /// What parametrised tests run on: every backend that is built in.
 [[nodiscard]] std::vector<BackendKind> crash_backends();
