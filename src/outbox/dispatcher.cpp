@@ -133,6 +133,7 @@ bool OutboxDispatcher::enqueue_cold(std::vector<QueuedEvent>& events) {
 void OutboxDispatcher::enqueue(std::vector<QueuedEvent>& events, bool hot) {
   const SteadyPoint now = options_.clock->steady_now();
   std::vector<QueuedEvent> given_back;
+  std::vector<FinishedEvent> to_write_again;
   std::size_t accepted = 0;
   {
     const MutexLock lock(mutex_);
@@ -142,6 +143,11 @@ void OutboxDispatcher::enqueue(std::vector<QueuedEvent>& events, bool hot) {
       if (!in_flight_.try_acquire(event.id(), hold)) {
         // Here already, queued or running: the copy that is here goes on, under the newer claim.
         --(hot ? hot_used_ : cold_used_);
+        if (const auto ended = ended_meanwhile_.find(event.id()); !hot && ended != ended_meanwhile_.end()) {
+          ended->second.lease.token = event.token;
+          to_write_again.push_back({std::move(ended->second), {}});
+          ended_meanwhile_.erase(ended);
+        }
         continue;
       }
       ++accepted;
@@ -157,6 +163,7 @@ void OutboxDispatcher::enqueue(std::vector<QueuedEvent>& events, bool hot) {
   for (std::size_t i = 0; i < accepted; ++i) {
     hot ? options_.metrics->increment_hot_enqueued() : options_.metrics->increment_cold_enqueued();
   }
+  for (FinishedEvent& result : to_write_again) submit(std::move(result));
   // Not worth waiting for on the publisher's thread: what the completer cannot take comes free with its
   // lease.
   for (const QueuedEvent& event : given_back) {
@@ -406,12 +413,44 @@ void OutboxDispatcher::submit(FinishedEvent result) {
 std::vector<std::string> OutboxDispatcher::flushed(std::span<const FinishedEvent> results) {
   std::vector<std::string> keys;
   for (const FinishedEvent& result : results) {
-    in_flight_.release(result.completion.lease.id);
-    if (result.ordering_key.empty()) continue;
+    if (write_under_newer_claim(result)) continue;
+    const Completion& completion = result.completion;
     const MutexLock lock(mutex_);
+    if (claiming_ &&
+        (completion.kind == Completion::Kind::done || completion.kind == Completion::Kind::dead)) {
+      ended_meanwhile_.insert_or_assign(completion.lease.id, completion);
+    } else {
+      in_flight_.release(completion.lease.id);
+    }
+    if (result.ordering_key.empty()) continue;
     if (lanes_.flushed(result.ordering_key, result.completion.lease.id)) keys.push_back(result.ordering_key);
   }
   return keys;
+}
+
+bool OutboxDispatcher::write_under_newer_claim(const FinishedEvent& result) {
+  const auto hold = in_flight_.find(result.completion.lease.id);
+  if (!hold || Token{hold->token} <= result.completion.lease.token) return false;
+  FinishedEvent again = result;
+  again.completion.lease.token = Token{hold->token};
+  if (options_.run_inline) {
+    submit(std::move(again));
+    return true;
+  }
+  // On the completer's own thread, which must not wait for itself. Turned away, it comes free with its lease.
+  return completer_.try_submit(std::move(again));
+}
+
+OutboxDispatcher::ClaimWindow::ClaimWindow(OutboxDispatcher& dispatcher) : dispatcher_(dispatcher) {
+  const MutexLock lock(dispatcher_.mutex_);
+  dispatcher_.claiming_ = true;
+}
+
+OutboxDispatcher::ClaimWindow::~ClaimWindow() {
+  const MutexLock lock(dispatcher_.mutex_);
+  dispatcher_.claiming_ = false;
+  for (const auto& [id, completion] : dispatcher_.ended_meanwhile_) dispatcher_.in_flight_.release(id);
+  dispatcher_.ended_meanwhile_.clear();
 }
 
 double OutboxDispatcher::random() {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include "core/bounded_queue.hpp"
@@ -86,6 +87,20 @@ class OutboxDispatcher {
   [[nodiscard]] bool enqueue_cold(std::vector<QueuedEvent>& events);
   [[nodiscard]] std::size_t cold_room() const;
 
+  /// Lasts from before the poller asks for rows until it has queued them. A result that becomes stale
+  /// meanwhile, because its row's lease had ended and this claim took the row, is written again under the new
+  /// claim: what has been delivered here is not delivered here again.
+  class ClaimWindow {
+   public:
+    explicit ClaimWindow(OutboxDispatcher& dispatcher);
+    ~ClaimWindow();
+    ClaimWindow(const ClaimWindow&) = delete;
+    ClaimWindow& operator=(const ClaimWindow&) = delete;
+
+   private:
+    OutboxDispatcher& dispatcher_;
+  };
+
   /// Called by the completer after results are in the database. Returns the keys that may have more events
   /// waiting.
   std::vector<std::string> flushed(std::span<const FinishedEvent> results);
@@ -114,6 +129,8 @@ class OutboxDispatcher {
   [[nodiscard]] Outcome run_listeners(const QueuedEvent& event);
   void finish(const QueuedEvent& event, Completion completion);
   void leave_lane(const QueuedEvent& event, bool for_good);
+  /// True when the row has come under a newer claim of this node: the result is on its way to it.
+  bool write_under_newer_claim(const FinishedEvent& result);
   void drop(const QueuedEvent& event);
   void give_back(std::span<const QueuedEvent> events);
   void submit(FinishedEvent result);
@@ -136,6 +153,9 @@ class OutboxDispatcher {
   std::size_t queued_ POSTRIDER_GUARDED_BY(mutex_) = 0;     // in the rings and in lanes
   std::size_t running_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   unsigned turn_ POSTRIDER_GUARDED_BY(mutex_) = 0;
+  bool claiming_ POSTRIDER_GUARDED_BY(mutex_) = false;
+  /// Done or dead, written while a claim was under way; still in flight until it is over.
+  std::unordered_map<EventId, Completion> ended_meanwhile_ POSTRIDER_GUARDED_BY(mutex_);
   bool accepting_ POSTRIDER_GUARDED_BY(mutex_) = false;
   bool stopping_ POSTRIDER_GUARDED_BY(mutex_) = false;  // workers end as soon as they can
   std::vector<std::thread> workers_;

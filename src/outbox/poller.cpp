@@ -132,6 +132,7 @@ std::size_t OutboxPoller::poll_once() {
   request.lease = options_.lease;
   request.limit = std::min(options_.batch_size, room);
   request.continue_keys = keys;
+  const OutboxDispatcher::ClaimWindow window(dispatcher_);
   // Measured before the database is asked: the local end must never be later than the one in the row.
   const SteadyPoint asked = options_.clock->steady_now();
   std::vector<ClaimedEvent> claimed;
