@@ -22,10 +22,12 @@ struct RowState {
 };
 
 [[nodiscard]] Micros due_at(const RowState& row) noexcept;
-/// Available and not leased to another living owner: may follow a head that is taken, and may be a head that continues.
+/// Available and not leased to another living owner: may follow a head that is taken, and may be a head that
+/// continues.
 [[nodiscard]] bool may_follow(const RowState& row, std::string_view claimer, Micros now) noexcept;
 /// May be the first of a run.
-[[nodiscard]] bool may_lead(const RowState& row, bool continues, std::string_view claimer, Micros now) noexcept;
+[[nodiscard]] bool may_lead(const RowState& row, bool continues, std::string_view claimer,
+                            Micros now) noexcept;
 /// How many of a key's pending rows, in order of seq from its head, `claimer` may take.
 [[nodiscard]] std::size_t run_length(std::span<const RowState> rows, bool continues, std::string_view claimer,
                                      Micros now) noexcept;

@@ -10,13 +10,18 @@ namespace {
 
 constexpr Micros now = 1'000'000;
 
-RowState row(std::int64_t seq, Micros available_at, std::optional<Micros> lease_until = {}, std::string owner = {}) {
+RowState row(std::int64_t seq, Micros available_at, std::optional<Micros> lease_until = {},
+             std::string owner = {}) {
   return {.seq = seq, .available_at = available_at, .lease_until = lease_until, .owner = std::move(owner)};
 }
 
 TEST(MariadbClaimPlan, ARunEndsBeforeTheFirstRowThatIsNotOurs) {
-  const std::vector<RowState> rows{row(1, 0), row(2, 0, now + 1), row(3, 0, now + 1, "me"), row(4, 0, now, "other"),
-                                   row(5, 0, now + 1, "other"), row(6, 0)};
+  const std::vector<RowState> rows{row(1, 0),
+                                   row(2, 0, now + 1),
+                                   row(3, 0, now + 1, "me"),
+                                   row(4, 0, now, "other"),
+                                   row(5, 0, now + 1, "other"),
+                                   row(6, 0)};
   EXPECT_EQ(run_length(rows, false, "me", now), 4U);  // deferred, ours, expired: all come along
   const std::vector<RowState> later{row(1, 0), row(2, now + 1), row(3, 0)};
   EXPECT_EQ(run_length(later, false, "me", now), 1U);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// MariadbOutboxStore::claim. Rows without a key are locked as they are found, past those that others have locked. Rows with
-// a key need more care, because skipping a locked head would bring its follower: the run of a key is read without locks
-// first, then exactly these rows are locked, and the run ends before the first that did not come or has changed.
+// MariadbOutboxStore::claim. Rows without a key are locked as they are found, past those that others have
+// locked. Rows with a key need more care, because skipping a locked head would bring its follower: the run of
+// a key is read without locks first, then exactly these rows are locked, and the run ends before the first
+// that did not come or has changed.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -22,7 +24,9 @@ constexpr std::size_t page_size = 256;
 constexpr int most_pages = 16;
 constexpr Micros nothing_known = -1;  // about when a key's head falls due: its rows are left alone
 
-TimePoint time_of(Micros micros) { return TimePoint{Duration{micros}}; }
+TimePoint time_of(Micros micros) {
+  return TimePoint{Duration{micros}};
+}
 
 /// A row that this transaction has locked.
 struct Locked {
@@ -33,7 +37,9 @@ struct Locked {
 Locked read_locked(const RowView& row) {
   using C = ClaimColumn;
   Locked locked;
-  locked.state = {.seq = row.integer(C::seq), .available_at = row.integer(C::available_at), .owner = std::string(row.text(C::owner))};
+  locked.state = {.seq = row.integer(C::seq),
+                  .available_at = row.integer(C::available_at),
+                  .owner = std::string(row.text(C::owner))};
   if (!row.is_null(C::lease_until)) locked.state.lease_until = row.integer(C::lease_until);
   const bool json = !row.is_null(C::payload);
   locked.claimed = decode_row({.event_id = row.text(C::event_id),
@@ -56,10 +62,10 @@ Locked read_locked(const RowView& row) {
 struct Key {
   std::string name;
   bool continues = false;
-  Micros due = 0;            // of the row that has been due for longest
+  Micros due = 0;  // of the row that has been due for longest
   std::vector<Locked> run{};
-  bool examined = false;     // it had pending rows when it was looked at
-  Micros head_due = 0;       // when its head, if it could not be taken, falls due
+  bool examined = false;  // it had pending rows when it was looked at
+  Micros head_due = 0;    // when its head, if it could not be taken, falls due
 };
 
 /// A due row of some key.
@@ -83,8 +89,8 @@ class Claim {
       }
     }
     take_keys(continued);
-    // What is blocked is deferred, which brings the next page into view; a bounded number of times, so that one claim
-    // does not go on for ever about a blocked backlog.
+    // What is blocked is deferred, which brings the next page into view; a bounded number of times, so that
+    // one claim does not go on for ever about a blocked backlog.
     for (int page = 0; page < most_pages && has_room(); ++page) {
       if (!take_page()) break;
     }
@@ -99,7 +105,8 @@ class Claim {
     link_.run(sql_.lock_free, params, [&](const RowView& row) { free_.push_back(read_locked(row)); });
   }
 
-  /// The next due rows with keys. False when there are no more, or all that are left are in somebody else's hands.
+  /// The next due rows with keys. False when there are no more, or all that are left are in somebody else's
+  /// hands.
   bool take_page() {
     std::vector<DueRow> rows;
     std::vector<Key> keys;
@@ -131,14 +138,20 @@ class Claim {
         } else if (key.examined && key.run.empty()) {
           blocked_until_[key.name] = key.head_due;
         }
+        if (!has_room()) {
+          full_at_ = key.name;
+          break;
+        }
       }
     }
   }
 
   void lock_runs(std::span<Key> keys) {
-    // A long run of one key must not make the others' be read in full for nothing; where it matters it is read on below.
+    // A long run of one key must not make the others' be read in full for nothing; where it matters it is
+    // read on below.
     std::size_t room = request_.limit - result_.size();
-    const std::size_t at_once = keys.size() == 1 ? room : std::min(room, std::max<std::size_t>(8, 2 * room / keys.size()));
+    const std::size_t at_once =
+        keys.size() == 1 ? room : std::min(room, std::max<std::size_t>(8, 2 * room / keys.size()));
     const std::vector<std::vector<RowState>> states = read_runs(keys, 0, at_once);
     std::vector<std::int64_t> wanted;
     std::vector<std::size_t> lengths;
@@ -172,7 +185,8 @@ class Claim {
   }
 
   /// The pending rows of each key after `after`, in order of seq, as they are committed now.
-  std::vector<std::vector<RowState>> read_runs(std::span<const Key> keys, std::int64_t after, std::size_t limit) {
+  std::vector<std::vector<RowState>> read_runs(std::span<const Key> keys, std::int64_t after,
+                                               std::size_t limit) {
     const ListSql::Sized sized = sql_.key_runs.for_count(keys.size());
     std::vector<Value> params;
     std::unordered_map<std::string_view, std::size_t> at;
@@ -183,7 +197,8 @@ class Claim {
     }
     std::vector<std::vector<RowState>> runs(keys.size());
     link_.run(sized.sql, params, [&](const RowView& row) {
-      RowState state{.seq = row.integer(1), .available_at = row.integer(2), .owner = std::string(row.text(4))};
+      RowState state{
+          .seq = row.integer(1), .available_at = row.integer(2), .owner = std::string(row.text(4))};
       if (!row.is_null(3)) state.lease_until = row.integer(3);
       runs[at.at(row.text(0))].push_back(std::move(state));
     });
@@ -213,7 +228,8 @@ class Claim {
   }
 
   void take_free_until(Micros due) {
-    while (next_free_ < free_.size() && due_at(free_[next_free_].state) <= due && has_room()) take(free_[next_free_++]);
+    while (next_free_ < free_.size() && due_at(free_[next_free_].state) <= due && has_room())
+      take(free_[next_free_++]);
   }
 
   [[nodiscard]] bool has_room() const { return result_.size() < request_.limit; }
@@ -235,6 +251,7 @@ class Claim {
     std::unordered_map<std::int64_t, Micros> until;
     std::vector<std::int64_t> seqs;
     for (const DueRow& row : rows) {
+      if (row.key == full_at_) break;  // from here on nobody has looked
       const Micros head_due = blocked_until_.at(row.key);
       if (taken_.contains(row.seq) || head_due == nothing_known) continue;
       seqs.push_back(row.seq);
@@ -257,6 +274,7 @@ class Claim {
   std::vector<Locked> free_;  // by due time
   std::size_t next_free_ = 0;
   std::unordered_map<std::string, Micros> blocked_until_;  // every key seen so far
+  std::optional<std::string> full_at_;                     // the key at which the limit was reached
   std::unordered_set<std::int64_t> taken_;
   std::vector<std::int64_t> unwritten_;  // taken, but not yet in the table
   std::vector<ClaimedEvent> result_;

@@ -49,42 +49,46 @@ ListSql::Sized ListSql::for_count(std::size_t count) const noexcept {
 OutboxSql::OutboxSql(const Identifier& schema)
     : table(schema.str() + "_outbox_event"),
       now("SELECT " POSTRIDER_MICROS("UTC_TIMESTAMP(6)")),
-      insert(over(table,
-                  "INSERT INTO {table} (event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, "
-                  "payload, payload_bytes, headers, available_at, created_at, occurred_at, owner, lease_until) "
-                  "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, COALESCE(" POSTRIDER_AT ", " POSTRIDER_AT ", UTC_TIMESTAMP(6)), "
-                  POSTRIDER_NOW ", " POSTRIDER_AT ", ?, " POSTRIDER_NOW " + INTERVAL ? MICROSECOND)")),
+      insert(over(
+          table,
+          "INSERT INTO {table} (event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, "
+          "payload, payload_bytes, headers, available_at, created_at, occurred_at, owner, lease_until) "
+          "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, COALESCE(" POSTRIDER_AT ", " POSTRIDER_AT
+          ", UTC_TIMESTAMP(6)), " POSTRIDER_NOW ", " POSTRIDER_AT ", ?, " POSTRIDER_NOW
+          " + INTERVAL ? MICROSECOND)")),
       lock_free(over(table,
                      "SELECT {columns} FROM {table} FORCE INDEX (outbox_event_due) WHERE due_lane = 0 "
                      "AND due_at <= " POSTRIDER_AT " ORDER BY due_at, seq LIMIT ? FOR UPDATE SKIP LOCKED")),
-      due_keys(over(table,
-                    "SELECT seq, pending_key, " POSTRIDER_MICROS("due_at") " FROM {table} FORCE INDEX (outbox_event_due) "
-                    "WHERE due_lane = 1 AND due_at <= " POSTRIDER_AT " ORDER BY due_at, seq LIMIT ?")),
-      key_runs("{list}",
-               over(table,
-                    "(SELECT pending_key, seq, " POSTRIDER_MICROS("available_at") ", " POSTRIDER_MICROS("lease_until")
-                    ", owner FROM {table} FORCE INDEX (outbox_event_key) "
-                    "WHERE pending_key = ? AND seq > ? ORDER BY seq LIMIT ?)"),
-               " UNION ALL "),
-      lock_rows(over(table,
-                     "SELECT {columns} FROM {table} FORCE INDEX (PRIMARY) WHERE seq IN ({list}) AND status IN (0, 2) "
-                     "FOR UPDATE SKIP LOCKED")),
-      lock_due(over(table,
-                    "SELECT seq FROM {table} FORCE INDEX (PRIMARY) WHERE seq IN ({list}) AND due_at <= " POSTRIDER_AT
-                    " FOR UPDATE SKIP LOCKED")),
-      take(over(table,
-                "UPDATE {table} FORCE INDEX (PRIMARY) SET owner = ?, lease_until = " POSTRIDER_AT
-                ", token = token + 1 WHERE seq IN ({list})")),
+      due_keys(over(table, "SELECT seq, pending_key, " POSTRIDER_MICROS(
+                               "due_at") " FROM {table} FORCE INDEX (outbox_event_due) "
+                                         "WHERE due_lane = 1 AND due_at <= " POSTRIDER_AT
+                                         " ORDER BY due_at, seq LIMIT ?")),
+      key_runs(
+          "{list}",
+          over(table, "(SELECT pending_key, seq, " POSTRIDER_MICROS("available_at") ", " POSTRIDER_MICROS(
+                          "lease_until") ", owner FROM {table} FORCE INDEX (outbox_event_key) "
+                                         "WHERE pending_key = ? AND seq > ? ORDER BY seq LIMIT ?)"),
+          " UNION ALL "),
+      lock_rows(over(
+          table,
+          "SELECT {columns} FROM {table} FORCE INDEX (PRIMARY) WHERE seq IN ({list}) AND status IN (0, 2) "
+          "FOR UPDATE SKIP LOCKED")),
+      lock_due(over(
+          table,
+          "SELECT seq FROM {table} FORCE INDEX (PRIMARY) WHERE seq IN ({list}) AND due_at <= " POSTRIDER_AT
+          " FOR UPDATE SKIP LOCKED")),
+      take(over(table, "UPDATE {table} FORCE INDEX (PRIMARY) SET owner = ?, lease_until = " POSTRIDER_AT
+                       ", token = token + 1 WHERE seq IN ({list})")),
       defer(over(table, "UPDATE {table} SET owner = NULL, lease_until = " POSTRIDER_AT " WHERE seq = ?")),
       lock_held(over(table,
                      "SELECT seq, event_id, token FROM {table} FORCE INDEX (outbox_event_id) "
                      "WHERE event_id IN ({list}) AND status IN (0, 2) FOR UPDATE")),
-      extend(over(table,
-                  "UPDATE {table} FORCE INDEX (PRIMARY) SET lease_until = " POSTRIDER_NOW
-                  " + INTERVAL ? MICROSECOND WHERE seq IN ({list})")),
+      extend(over(table, "UPDATE {table} FORCE INDEX (PRIMARY) SET lease_until = " POSTRIDER_NOW
+                         " + INTERVAL ? MICROSECOND WHERE seq IN ({list})")),
       finish(over(table,
                   "UPDATE {table} FORCE INDEX (outbox_event_id) SET status = 1, done_at = " POSTRIDER_NOW
-                  ", owner = NULL, lease_until = NULL WHERE token = ? AND event_id IN ({list}) AND status IN (0, 2)")),
+                  ", owner = NULL, lease_until = NULL WHERE token = ? AND event_id IN ({list}) AND status IN "
+                  "(0, 2)")),
       release(over(table,
                    "UPDATE {table} FORCE INDEX (outbox_event_id) SET owner = NULL, lease_until = NULL "
                    "WHERE token = ? AND event_id IN ({list}) AND status IN (0, 2)")),
@@ -92,10 +96,9 @@ OutboxSql::OutboxSql(const Identifier& schema)
                  "UPDATE {table} SET status = 2, attempts = ?, last_error = ?, available_at = " POSTRIDER_NOW
                  " + INTERVAL ? MICROSECOND, owner = NULL, lease_until = NULL "
                  "WHERE event_id = ? AND token = ? AND status IN (0, 2)")),
-      later(over(table,
-                 "UPDATE {table} SET available_at = " POSTRIDER_NOW
-                 " + INTERVAL ? MICROSECOND, owner = NULL, lease_until = NULL "
-                 "WHERE event_id = ? AND token = ? AND status IN (0, 2)")),
+      later(over(table, "UPDATE {table} SET available_at = " POSTRIDER_NOW
+                        " + INTERVAL ? MICROSECOND, owner = NULL, lease_until = NULL "
+                        "WHERE event_id = ? AND token = ? AND status IN (0, 2)")),
       bury(over(table,
                 "UPDATE {table} SET status = 3, attempts = ?, last_error = ?, done_at = " POSTRIDER_NOW
                 ", owner = NULL, lease_until = NULL WHERE event_id = ? AND token = ? AND status IN (0, 2)")),
