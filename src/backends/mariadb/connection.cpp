@@ -17,7 +17,8 @@ void init_client_library() {
   static std::once_flag once;
   std::call_once(once, [] {
     if (mysql_server_init(0, nullptr, nullptr) != 0) {
-      throw Error(ErrorCode::unsupported, "cannot use MariaDB", "the client library could not be initialised");
+      throw Error(ErrorCode::unsupported, "cannot use MariaDB",
+                  "the client library could not be initialised");
     }
   });
 }
@@ -34,7 +35,8 @@ void configure(MYSQL* mysql, const ConnectSettings& settings) {
   const my_bool no = 0;
   const my_bool yes = 1;
   const unsigned local_infile = 0;  // a server must not be able to read this machine's files
-  const unsigned connect_timeout = static_cast<unsigned>(std::max<std::int64_t>(1, settings.connect_timeout.count()));
+  const unsigned connect_timeout =
+      static_cast<unsigned>(std::max<std::int64_t>(1, settings.connect_timeout.count()));
   const unsigned read_timeout = static_cast<unsigned>(settings.read_timeout.count());
   const unsigned write_timeout = static_cast<unsigned>(settings.write_timeout.count());
   set_option(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect_timeout);
@@ -72,9 +74,10 @@ std::unique_ptr<Connection> Connection::open(const ConnectSettings& settings) {
   if (mysql == nullptr) throw std::bad_alloc();
   configure(mysql.get(), settings);
   const std::string name = settings.name();
-  if (mysql_real_connect(mysql.get(), settings.socket.empty() ? settings.host.c_str() : nullptr, settings.user.c_str(),
-                         settings.password.c_str(), settings.database.c_str(), settings.port,
-                         settings.socket.empty() ? nullptr : settings.socket.c_str(), CLIENT_FOUND_ROWS) == nullptr) {
+  if (mysql_real_connect(mysql.get(), settings.socket.empty() ? settings.host.c_str() : nullptr,
+                         settings.user.c_str(), settings.password.c_str(), settings.database.c_str(),
+                         settings.port, settings.socket.empty() ? nullptr : settings.socket.c_str(),
+                         CLIENT_FOUND_ROWS) == nullptr) {
     throw to_error({.number = mysql_errno(mysql.get()),
                     .sqlstate = mysql_sqlstate(mysql.get()),
                     .message = mysql_error(mysql.get())},
@@ -90,6 +93,8 @@ std::unique_ptr<Connection> Connection::open(const ConnectSettings& settings) {
   return connection;
 }
 
-bool Connection::ping() noexcept { return link_.alive() && mysql_ping(mysql_.get()) == 0; }
+bool Connection::ping() noexcept {
+  return link_.alive() && mysql_ping(mysql_.get()) == 0;
+}
 
 }  // namespace postrider::mariadb

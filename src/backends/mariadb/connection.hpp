@@ -11,8 +11,8 @@
 
 namespace postrider::mariadb {
 
-/// A connection of our own: READ COMMITTED, UTC, utf8mb4, strict, autocommit; affected rows are those that matched, as in the
-/// other databases. Used by one thread at a time.
+/// A connection of our own: READ COMMITTED, UTC, utf8mb4, strict, autocommit; affected rows are those that
+/// matched, as in the other databases. Used by one thread at a time.
 class Connection final : public PooledConnection {
  public:
   /// Throws Error(unavailable), or Error(unsupported) for a server that is too old.

@@ -15,9 +15,12 @@ struct Verdict {
   std::string_view hint{};
 };
 
-bool says(std::string_view message, std::string_view part) { return message.find(part) != std::string_view::npos; }
+bool says(std::string_view message, std::string_view part) {
+  return message.find(part) != std::string_view::npos;
+}
 
-/// The operating system's ENOSPC inside another message: "Got error 28 from storage engine", "(Errcode: 28 …)".
+/// The operating system's ENOSPC inside another message: "Got error 28 from storage engine", "(Errcode: 28
+/// …)".
 bool out_of_space(std::string_view message) {
   return says(message, "rrno: 28 ") || says(message, "rrcode: 28 ") || says(message, "error 28 ") ||
          says(message, "No space left on device");
@@ -76,7 +79,8 @@ Verdict judge(const Failure& failure) {
               .hint = "lower StorageOptions::pool_size or raise the server's limit on connections"};
     case 1045:  // ER_ACCESS_DENIED_ERROR
     case 1698:  // ER_ACCESS_DENIED_NO_PASSWORD_ERROR
-      return {.code = ErrorCode::unavailable, .hint = "check user and password; in a URL @ : / ? # % are written %40 %3A %2F %3F %23 %25"};
+      return {.code = ErrorCode::unavailable,
+              .hint = "check user and password; in a URL @ : / ? # % are written %40 %3A %2F %3F %23 %25"};
     case 1044:  // ER_DBACCESS_DENIED_ERROR
     case 1142:  // ER_TABLEACCESS_DENIED_ERROR
     case 1227:  // ER_SPECIFIC_ACCESS_DENIED_ERROR
@@ -84,9 +88,12 @@ Verdict judge(const Failure& failure) {
     case 1049:  // ER_BAD_DB_ERROR
       return {.code = ErrorCode::unavailable, .hint = "create the database, or correct its name in the URL"};
     case 1130:  // ER_HOST_NOT_PRIVILEGED
-      return {.code = ErrorCode::unavailable, .hint = "allow this host to connect: CREATE USER 'name'@'host'"};
+      return {.code = ErrorCode::unavailable,
+              .hint = "allow this host to connect: CREATE USER 'name'@'host'"};
     case 2026:  // CR_SSL_CONNECTION_ERROR
-      return {.code = ErrorCode::unavailable, .connection_lost = true, .hint = "check ssl_mode and ssl_ca of the URL"};
+      return {.code = ErrorCode::unavailable,
+              .connection_lost = true,
+              .hint = "check ssl_mode and ssl_ca of the URL"};
     case 1153:  // ER_NET_PACKET_TOO_LARGE
       return {.code = ErrorCode::database,
               .connection_lost = true,
@@ -94,7 +101,9 @@ Verdict judge(const Failure& failure) {
     case 1290:  // ER_OPTION_PREVENTS_STATEMENT
     case 1836:  // MySQL: ER_READ_ONLY_MODE
       if (says(failure.message, "read-only") || says(failure.message, "read only")) {
-        return {.code = ErrorCode::unavailable, .retryable = true, .hint = "connect to the server that takes writes"};
+        return {.code = ErrorCode::unavailable,
+                .retryable = true,
+                .hint = "connect to the server that takes writes"};
       }
       return {};
     case 1317:  // ER_QUERY_INTERRUPTED
@@ -105,7 +114,8 @@ Verdict judge(const Failure& failure) {
       return {.code = ErrorCode::unsupported, .hint = "set binlog_format to MIXED or ROW on the server"};
     default:
       if (out_of_space(failure.message)) {
-        return {.code = ErrorCode::storage_full, .retryable = true, .hint = "make room on the database server"};
+        return {
+            .code = ErrorCode::storage_full, .retryable = true, .hint = "make room on the database server"};
       }
       return {};
   }
@@ -123,14 +133,19 @@ Error make(const Failure& failure, std::string_view doing, bool committing) {
                 .in_doubt = in_doubt,
                 .connection_lost = verdict.connection_lost},
                doing, why,
-               in_doubt ? std::string_view("the transaction may have been committed: look before you repeat it")
-                        : verdict.hint);
+               in_doubt
+                   ? std::string_view("the transaction may have been committed: look before you repeat it")
+                   : verdict.hint);
 }
 
 }  // namespace
 
-Error to_error(const Failure& failure, std::string_view doing) { return make(failure, doing, false); }
+Error to_error(const Failure& failure, std::string_view doing) {
+  return make(failure, doing, false);
+}
 
-Error to_commit_error(const Failure& failure, std::string_view doing) { return make(failure, doing, true); }
+Error to_commit_error(const Failure& failure, std::string_view doing) {
+  return make(failure, doing, true);
+}
 
 }  // namespace postrider::mariadb

@@ -19,15 +19,15 @@ TEST(MariadbErrorMap, SaysWhatACallerCanAskFor) {
     bool lost;
   };
   const Case cases[] = {
-      {1062, ErrorCode::conflict, false, false},     {1205, ErrorCode::contention, true, false},
-      {1213, ErrorCode::contention, true, false},    {1021, ErrorCode::storage_full, true, false},
-      {1114, ErrorCode::storage_full, true, false},  {1146, ErrorCode::schema, false, false},
-      {2002, ErrorCode::unavailable, true, true},    {2003, ErrorCode::unavailable, true, true},
-      {2006, ErrorCode::unavailable, true, true},    {2013, ErrorCode::unavailable, true, true},
-      {1053, ErrorCode::unavailable, true, true},    {1927, ErrorCode::unavailable, true, true},
-      {1040, ErrorCode::unavailable, true, true},    {1045, ErrorCode::unavailable, false, false},
-      {1049, ErrorCode::unavailable, false, false},  {1044, ErrorCode::database, false, false},
-      {1317, ErrorCode::timeout, true, false},       {1064, ErrorCode::database, false, false},
+      {1062, ErrorCode::conflict, false, false},    {1205, ErrorCode::contention, true, false},
+      {1213, ErrorCode::contention, true, false},   {1021, ErrorCode::storage_full, true, false},
+      {1114, ErrorCode::storage_full, true, false}, {1146, ErrorCode::schema, false, false},
+      {2002, ErrorCode::unavailable, true, true},   {2003, ErrorCode::unavailable, true, true},
+      {2006, ErrorCode::unavailable, true, true},   {2013, ErrorCode::unavailable, true, true},
+      {1053, ErrorCode::unavailable, true, true},   {1927, ErrorCode::unavailable, true, true},
+      {1040, ErrorCode::unavailable, true, true},   {1045, ErrorCode::unavailable, false, false},
+      {1049, ErrorCode::unavailable, false, false}, {1044, ErrorCode::database, false, false},
+      {1317, ErrorCode::timeout, true, false},      {1064, ErrorCode::database, false, false},
   };
   for (const Case& c : cases) {
     const Error error = to_error({.number = c.number, .sqlstate = "HY000", .message = "why"}, "doing");
@@ -49,7 +49,8 @@ TEST(MariadbErrorMap, ALostConnectionLeavesACommitInDoubt) {
 TEST(MariadbErrorMap, FindsAFullDiskBehindOtherNumbers) {
   for (const char* const message : {"Got error 28 \"No space left on device\" from storage engine InnoDB",
                                     "Error writing file './x' (Errcode: 28 \"No space left on device\")"}) {
-    EXPECT_EQ(to_error({.number = 1030, .message = message}, "write").code(), ErrorCode::storage_full) << message;
+    EXPECT_EQ(to_error({.number = 1030, .message = message}, "write").code(), ErrorCode::storage_full)
+        << message;
   }
   EXPECT_EQ(to_error({.number = 1030, .message = "Got error 128 from storage engine"}, "write").code(),
             ErrorCode::database);

@@ -12,8 +12,8 @@
 
 namespace postrider::mariadb {
 
-/// Runs a statement about a list of values, in pieces that fit. Its parameters are `before`, then the list, then `after`. Returns the
-/// number of affected rows.
+/// Runs a statement about a list of values, in pieces that fit. Its parameters are `before`, then the list,
+/// then `after`. Returns the number of affected rows.
 template <class T>
 std::uint64_t run_list(Link& link, const ListSql& sql, std::span<const Value> before, std::span<const T> list,
                        std::span<const Value> after, const Link::OnRow& on_row) {
@@ -31,8 +31,8 @@ std::uint64_t run_list(Link& link, const ListSql& sql, std::span<const Value> be
   return affected;
 }
 template <class T>
-std::uint64_t run_list(Link& link, const ListSql& sql, std::span<const Value> before, const std::vector<T>& list,
-                       std::span<const Value> after, const Link::OnRow& on_row) {
+std::uint64_t run_list(Link& link, const ListSql& sql, std::span<const Value> before,
+                       const std::vector<T>& list, std::span<const Value> after, const Link::OnRow& on_row) {
   return run_list(link, sql, before, std::span<const T>(list), after, on_row);
 }
 

@@ -115,24 +115,30 @@ std::int64_t RowView::integer(std::size_t column) const {
 }
 
 Link::Link(MYSQL* mysql, std::string name, std::size_t statements_kept)
-    : mysql_(mysql), name_(std::move(name)), statements_kept_(statements_kept), bulk_(server_takes_bulk(mysql)) {}
+    : mysql_(mysql),
+      name_(std::move(name)),
+      statements_kept_(statements_kept),
+      bulk_(server_takes_bulk(mysql)) {}
 
 bool Link::in_transaction() const noexcept {
   unsigned status = 0;
-  return alive_ && !rolled_back_ && mariadb_get_infov(mysql_, MARIADB_CONNECTION_SERVER_STATUS, &status) == 0 &&
+  return alive_ && !rolled_back_ &&
+         mariadb_get_infov(mysql_, MARIADB_CONNECTION_SERVER_STATUS, &status) == 0 &&
          ((status & SERVER_STATUS_IN_TRANS) != 0 || (status & SERVER_STATUS_AUTOCOMMIT) == 0);
 }
 
 bool Link::timeout_rolls_back() noexcept {
   if (mysql_query(mysql_, "SELECT @@innodb_rollback_on_timeout") != 0) return true;
-  const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> result(mysql_store_result(mysql_), &mysql_free_result);
+  const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> result(mysql_store_result(mysql_),
+                                                                        &mysql_free_result);
   const MYSQL_ROW row = result == nullptr ? nullptr : mysql_fetch_row(result.get());
   return row == nullptr || row[0] == nullptr || std::string_view(row[0]) != "0";
 }
 
 void Link::note(const Error& error, unsigned number) noexcept {
-  // An error packet does not say whether the transaction lives. A failed DDL statement may have ended it, which the
-  // answer to a ping tells. A deadlock ends it too, but then the server goes on saying that there is one.
+  // An error packet does not say whether the transaction lives. A failed DDL statement may have ended it,
+  // which the answer to a ping tells. A deadlock ends it too, but then the server goes on saying that there
+  // is one.
   if (error.connection_lost() || mysql_ping(mysql_) != 0) {
     alive_ = false;
   } else if (number == deadlock || (number == lock_timeout && timeout_rolls_back())) {
@@ -142,9 +148,10 @@ void Link::note(const Error& error, unsigned number) noexcept {
 
 void Link::fail(MYSQL_STMT& statement, std::string_view sql) {
   const unsigned number = mysql_stmt_errno(&statement);
-  const Error error =
-      to_error({.number = number, .sqlstate = mysql_stmt_sqlstate(&statement), .message = mysql_stmt_error(&statement)},
-               "cannot run '" + brief(sql) + "' on " + name_);
+  const Error error = to_error({.number = number,
+                                .sqlstate = mysql_stmt_sqlstate(&statement),
+                                .message = mysql_stmt_error(&statement)},
+                               "cannot run '" + brief(sql) + "' on " + name_);
   mysql_stmt_free_result(&statement);
   note(error, number);
   throw error;
@@ -176,8 +183,9 @@ void Link::rollback() {
 void Link::commit() {
   if (mysql_query(mysql_, "COMMIT") == 0) return;
   const unsigned number = mysql_errno(mysql_);
-  const Error error = to_commit_error(
-      {.number = number, .sqlstate = mysql_sqlstate(mysql_), .message = mysql_error(mysql_)}, "cannot commit on " + name_);
+  const Error error =
+      to_commit_error({.number = number, .sqlstate = mysql_sqlstate(mysql_), .message = mysql_error(mysql_)},
+                      "cannot commit on " + name_);
   note(error, number);
   throw error;
 }
@@ -272,10 +280,12 @@ void Link::fetch(MYSQL_STMT& statement, std::string_view sql, const OnRow& on_ro
         column.buffer.resize(std::max<std::size_t>(column.length, 2 * column.buffer.size()));
         binds[i].buffer = column.buffer.data();
         binds[i].buffer_length = static_cast<unsigned long>(column.buffer.size());
-        if (mysql_stmt_fetch_column(&statement, &binds[i], static_cast<unsigned>(i), 0) != 0) fail(statement, sql);
+        if (mysql_stmt_fetch_column(&statement, &binds[i], static_cast<unsigned>(i), 0) != 0)
+          fail(statement, sql);
         grown = true;
       }
-      cells[i] = {.text = column.null != 0 ? std::string_view{} : std::string_view(column.buffer.data(), column.length),
+      cells[i] = {.text = column.null != 0 ? std::string_view{}
+                                           : std::string_view(column.buffer.data(), column.length),
                   .null = column.null != 0};
     }
     on_row(RowView(cells));
@@ -351,7 +361,8 @@ Rows Link::run_text(std::string_view sql) {
     fail("cannot run '" + brief(sql) + "' on " + name_);
   }
   Rows rows;
-  const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> result(mysql_store_result(mysql_), &mysql_free_result);
+  const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> result(mysql_store_result(mysql_),
+                                                                        &mysql_free_result);
   if (result == nullptr) {
     if (mysql_field_count(mysql_) != 0) fail("cannot read the result of '" + brief(sql) + "' from " + name_);
     rows.affected = static_cast<std::int64_t>(mysql_affected_rows(mysql_));

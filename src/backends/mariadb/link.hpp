@@ -38,14 +38,14 @@ class RowView {
   std::span<const Cell> cells_;
 };
 
-/// Statements on a connection, whoever owns that. Used by one thread at a time. Prepared statements are kept and used again, the
-/// least recently used is closed when there are too many.
+/// Statements on a connection, whoever owns that. Used by one thread at a time. Prepared statements are kept
+/// and used again, the least recently used is closed when there are too many.
 class Link {
  public:
   using OnRow = std::function<void(const RowView&)>;
 
-  /// Borrows `mysql`, which must outlive the link or be closed by mysql_close (which detaches its statements).
-  /// `name` is for messages.
+  /// Borrows `mysql`, which must outlive the link or be closed by mysql_close (which detaches its
+  /// statements). `name` is for messages.
   Link(MYSQL* mysql, std::string name, std::size_t statements_kept);
 
   [[nodiscard]] MYSQL* raw() const noexcept { return mysql_; }
@@ -54,8 +54,8 @@ class Link {
   [[nodiscard]] bool alive() const noexcept { return alive_; }
   /// By the server's last answer; not after it has rolled the transaction back by itself.
   [[nodiscard]] bool in_transaction() const noexcept;
-  /// The server rolled the transaction back after a deadlock (or, if so configured, after a lock timeout). It would let further
-  /// statements begin another one unnoticed, and commit that half.
+  /// The server rolled the transaction back after a deadlock (or, if so configured, after a lock timeout). It
+  /// would let further statements begin another one unnoticed, and commit that half.
   [[nodiscard]] bool rolled_back() const noexcept { return rolled_back_; }
   /// Can take many rows of parameters in one round trip (MariaDB 10.2+).
   [[nodiscard]] bool takes_bulk() const noexcept { return bulk_; }
@@ -70,11 +70,12 @@ class Link {
   /// COMMIT; a connection that breaks leaves it in doubt.
   void commit();
 
-  /// Runs a statement and calls `on_row` for each row of its (first) result; it must not use this link. Returns the number of affected rows.
+  /// Runs a statement and calls `on_row` for each row of its (first) result; it must not use this link.
+  /// Returns the number of affected rows.
   std::uint64_t run(std::string_view sql, std::span<const Value> params, const OnRow& on_row);
-  /// Runs a statement that returns nothing once per row of parameters (`values` holds them row after row), in the given
-  /// order: in one round trip where the server can. In a column all values are numbers, or all are texts and blobs, or NULL.
-  /// Not atomic: belongs into a transaction. Returns the number of affected rows.
+  /// Runs a statement that returns nothing once per row of parameters (`values` holds them row after row), in
+  /// the given order: in one round trip where the server can. In a column all values are numbers, or all are
+  /// texts and blobs, or NULL. Not atomic: belongs into a transaction. Returns the number of affected rows.
   std::uint64_t run_many(std::string_view sql, std::size_t columns, std::span<const Value> values);
   /// Runs a statement as a user wrote it, by the text protocol if the server cannot prepare its kind.
   Rows run_any(std::string_view sql, std::span<const Value> params);
@@ -96,7 +97,8 @@ class Link {
   void bind(MYSQL_STMT& statement, std::span<const Value> params);
   std::uint64_t execute(MYSQL_STMT& statement, std::string_view sql);
   void fetch(MYSQL_STMT& statement, std::string_view sql, const OnRow& on_row);
-  std::uint64_t run_bulk(MYSQL_STMT& statement, std::string_view sql, std::size_t columns, std::span<const Value> values);
+  std::uint64_t run_bulk(MYSQL_STMT& statement, std::string_view sql, std::size_t columns,
+                         std::span<const Value> values);
   Rows run_text(std::string_view sql);
   /// Throws the error of a failed call. Also learns whether the transaction survived it.
   [[noreturn]] void fail(MYSQL_STMT& statement, std::string_view sql);
@@ -110,7 +112,7 @@ class Link {
   bool bulk_ = false;
   bool alive_ = true;
   bool rolled_back_ = false;
-  std::list<Kept> kept_;  // most recently used first
+  std::list<Kept> kept_;                                                    // most recently used first
   std::unordered_map<std::string_view, std::list<Kept>::iterator> by_sql_;  // keys live in kept_
 };
 

@@ -85,7 +85,8 @@ class MariadbTest : public ::testing::Test {
     storage_.reset();
     if (client_ == nullptr) return;
     client_->query("ROLLBACK");
-    client_->query("DROP TABLE IF EXISTS " + table() + ", " + prefix_ + "_schema_migrations, " + prefix_ + "_mine");
+    client_->query("DROP TABLE IF EXISTS " + table() + ", " + prefix_ + "_schema_migrations, " + prefix_ +
+                   "_mine");
   }
 
   [[nodiscard]] std::string table() const { return prefix_ + "_outbox_event"; }
@@ -121,7 +122,8 @@ class MariadbTest : public ::testing::Test {
   }
   std::vector<std::string> claim(std::size_t limit = 100, std::string_view owner = "node") {
     std::vector<std::string> ids;
-    for (const ClaimedEvent& c : store().claim({.owner = owner, .lease = std::chrono::seconds{30}, .limit = limit})) {
+    for (const ClaimedEvent& c :
+         store().claim({.owner = owner, .lease = std::chrono::seconds{30}, .limit = limit})) {
       ids.push_back(c.lease.id.str());
     }
     return ids;

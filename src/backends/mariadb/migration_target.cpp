@@ -11,7 +11,9 @@ namespace {
 
 constexpr int lock_seconds = 60;
 
-std::string versions_table(const Identifier& schema) { return schema.str() + "_schema_migrations"; }
+std::string versions_table(const Identifier& schema) {
+  return schema.str() + "_schema_migrations";
+}
 
 }  // namespace
 
@@ -40,8 +42,8 @@ void MariadbMigrationTarget::lock() {
 }
 
 void MariadbMigrationTarget::apply(const MigrationStep& step) {
-  // DDL commits by itself. Every statement can be repeated, the record comes last: a run that was killed anywhere is
-  // simply run again.
+  // DDL commits by itself. Every statement can be repeated, the record comes last: a run that was killed
+  // anywhere is simply run again.
   link_.command(("CREATE TABLE IF NOT EXISTS " + versions_table(schema_) +
                  " (version INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL,"
                  " applied_at DATETIME(6) NOT NULL DEFAULT (UTC_TIMESTAMP(6))) ENGINE=InnoDB")

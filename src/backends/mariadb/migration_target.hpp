@@ -18,7 +18,8 @@ namespace postrider::mariadb {
 /// The recorded versions, ascending; none when there is no such table.
 [[nodiscard]] std::vector<int> applied_versions(Link& link, const Identifier& schema);
 
-/// One run of the migrator. The lock is the connection's: it goes when the connection does, however the process ends.
+/// One run of the migrator. The lock is the connection's: it goes when the connection does, however the
+/// process ends.
 class MariadbMigrationTarget final : public MigrationTarget {
  public:
   MariadbMigrationTarget(Link& link, const Identifier& schema) : link_(link), schema_(schema) {}

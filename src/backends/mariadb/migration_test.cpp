@@ -91,11 +91,22 @@ TEST_F(MariadbMigrationTest, TheTableTakesRowsOfOtherProgramsAndRefusesBrokenOne
   storage();
   client().query("SET time_zone = '-07:00'");
   client().query("INSERT INTO " + table() + " (event_id, event_type, payload) VALUES ('a', 'T', '{}')");
-  EXPECT_EQ(client().one("SELECT due_at = available_at AND ABS(TIMESTAMPDIFF(SECOND, due_at, UTC_TIMESTAMP())) < 60 FROM " + table()), "1");
-  EXPECT_THROW(client().query("INSERT INTO " + table() + " (event_id, event_type, payload) VALUES ('', 'T', '{}')"), std::runtime_error);
-  EXPECT_THROW(client().query("INSERT INTO " + table() + " (event_id, event_type, payload) VALUES ('a b', 'T', '{}')"), std::runtime_error);
-  EXPECT_THROW(client().query("INSERT INTO " + table() + " (event_id, event_type) VALUES ('b', 'T')"), std::runtime_error);
-  EXPECT_THROW(client().query("INSERT INTO " + table() + " (event_id, event_type, payload, status) VALUES ('b', 'T', '{}', 4)"), std::runtime_error);
+  EXPECT_EQ(
+      client().one(
+          "SELECT due_at = available_at AND ABS(TIMESTAMPDIFF(SECOND, due_at, UTC_TIMESTAMP())) < 60 FROM " +
+          table()),
+      "1");
+  EXPECT_THROW(
+      client().query("INSERT INTO " + table() + " (event_id, event_type, payload) VALUES ('', 'T', '{}')"),
+      std::runtime_error);
+  EXPECT_THROW(
+      client().query("INSERT INTO " + table() + " (event_id, event_type, payload) VALUES ('a b', 'T', '{}')"),
+      std::runtime_error);
+  EXPECT_THROW(client().query("INSERT INTO " + table() + " (event_id, event_type) VALUES ('b', 'T')"),
+               std::runtime_error);
+  EXPECT_THROW(client().query("INSERT INTO " + table() +
+                              " (event_id, event_type, payload, status) VALUES ('b', 'T', '{}', 4)"),
+               std::runtime_error);
   EXPECT_EQ(claim(), std::vector<std::string>{"a"});
 }
 

@@ -5,6 +5,7 @@
 // that did not come or has changed.
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -136,6 +137,10 @@ class Claim {
           blocked_until_[key.name] = deferred_until(taken_head(), now_);
         } else if (key.examined && key.run.empty()) {
           blocked_until_[key.name] = key.blocked_until;
+        }
+        if (!has_room()) {
+          full_at_ = key.name;
+          break;
         }
       }
     }
@@ -270,6 +275,7 @@ class Claim {
   std::vector<Locked> free_;  // by due time
   std::size_t next_free_ = 0;
   std::unordered_map<std::string, Micros> blocked_until_;  // every key seen so far
+  std::optional<std::string> full_at_;                     // the key at which the limit was reached
   std::unordered_set<std::int64_t> taken_;
   std::vector<std::int64_t> unwritten_;  // taken, but not yet in the table
   std::vector<ClaimedEvent> result_;

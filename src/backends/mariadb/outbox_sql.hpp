@@ -10,14 +10,15 @@
 
 namespace postrider::mariadb {
 
-/// One statement about several values (`… IN (?, ?, …)`), in a few sizes, so that few statements have to be prepared. Callers fill the
-/// places that are left with a value that is there already.
+/// One statement about several values (`… IN (?, ?, …)`), in a few sizes, so that few statements have to be
+/// prepared. Callers fill the places that are left with a value that is there already.
 class ListSql {
  public:
   static constexpr std::array<std::size_t, 9> sizes{1, 2, 4, 8, 16, 32, 64, 128, 256};
   static constexpr std::size_t max_size = sizes.back();
 
-  /// `{list}` in the text becomes the placeholders. With `unit` the list is made of copies of it, `separator` between them.
+  /// `{list}` in the text becomes the placeholders. With `unit` the list is made of copies of it, `separator`
+  /// between them.
   explicit ListSql(std::string_view text, std::string_view unit = "?", std::string_view separator = ", ");
 
   struct Sized {
@@ -31,17 +32,19 @@ class ListSql {
   std::array<std::string, sizes.size()> texts_;
 };
 
-/// The statements over the outbox table. Times travel as microseconds since 1970; `now` parameters may be NULL, then the
-/// database's clock is taken. Indexes are forced: a wrong guess of the optimizer would lock rows that are not meant.
+/// The statements over the outbox table. Times travel as microseconds since 1970; `now` parameters may be
+/// NULL, then the database's clock is taken. Indexes are forced: a wrong guess of the optimizer would lock
+/// rows that are not meant.
 struct OutboxSql {
   explicit OutboxSql(const Identifier& schema);
 
   std::string table;
-  std::string now;           ///< → micros
-  std::string insert;        ///< 16 parameters, see MariadbOutboxStore::insert
-  std::string lock_free;     ///< now, limit → claim columns of due rows without key, locked
-  std::string due_keys;      ///< now, limit → seq, pending_key, due of due rows with key, not locked
-  ListSql key_runs;          ///< per key: key, after seq, limit → pending_key, seq, available, lease, owner; not locked
+  std::string now;        ///< → micros
+  std::string insert;     ///< 16 parameters, see MariadbOutboxStore::insert
+  std::string lock_free;  ///< now, limit → claim columns of due rows without key, locked
+  std::string due_keys;   ///< now, limit → seq, pending_key, due of due rows with key, not locked
+  ListSql
+      key_runs;  ///< per key: key, after seq, limit → pending_key, seq, available, lease, owner; not locked
   ListSql lock_rows;         ///< seqs → claim columns of those that are pending, locked
   ListSql lock_due;          ///< seqs, now → seq of those that are due, locked
   ListSql take;              ///< owner, lease end, seqs
@@ -60,8 +63,24 @@ struct OutboxSql {
 /// The positions of `lock_free` and `lock_rows`.
 struct ClaimColumn {
   enum : std::size_t {
-    seq, event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, payload_bytes, headers,
-    attempts, occurred_at, created_at, token, due_at, available_at, lease_until, owner
+    seq,
+    event_id,
+    event_type,
+    aggregate_type,
+    aggregate_id,
+    tenant_id,
+    ordering_key,
+    payload,
+    payload_bytes,
+    headers,
+    attempts,
+    occurred_at,
+    created_at,
+    token,
+    due_at,
+    available_at,
+    lease_until,
+    owner
   };
 };
 

@@ -20,27 +20,35 @@ namespace postrider::mariadb {
 namespace {
 
 constexpr std::size_t insert_columns = 16;
-constexpr std::size_t insert_rows = 1000;         // per statement
-constexpr std::size_t insert_bytes = 4 << 20;     // per statement, well below the server's usual max_allowed_packet of 16 MiB
+constexpr std::size_t insert_rows = 1000;  // per statement
+constexpr std::size_t insert_bytes =
+    4 << 20;  // per statement, well below the server's usual max_allowed_packet of 16 MiB
 
-/// Texts go as bytes: the table stores them as they are, whatever character set a foreign session has told the server.
-Value bytes_or_null(std::string_view text) { return text.empty() ? Value(nullptr) : Value(Blob{text}); }
+/// Texts go as bytes: the table stores them as they are, whatever character set a foreign session has told
+/// the server.
+Value bytes_or_null(std::string_view text) {
+  return text.empty() ? Value(nullptr) : Value(Blob{text});
+}
 
-std::size_t size_of(const Event& event) { return event.payload().size() + event.headers_json().size() + 1024; }
+std::size_t size_of(const Event& event) {
+  return event.payload().size() + event.headers_json().size() + 1024;
+}
 
-void append_row(std::vector<Value>& values, const NewOutboxRow& row, std::string_view owner, const Value& now) {
+void append_row(std::vector<Value>& values, const NewOutboxRow& row, std::string_view owner,
+                const Value& now) {
   const Event& event = *row.event;
   const bool json = event.payload_kind() == PayloadKind::json;
   const bool leased = row.lease > Duration::zero();
   const auto deliver_at = event.deliver_at();
-  values.insert(values.end(),
-                {Value(Blob{event.id().view()}), Value(Blob{event.type()}), bytes_or_null(event.aggregate_type()),
-                 bytes_or_null(event.aggregate_id()), bytes_or_null(event.tenant_id()), bytes_or_null(row.ordering_key),
-                 json ? Value(Blob{event.payload()}) : Value(nullptr), json ? Value(nullptr) : Value(Blob{event.payload()}),
-                 bytes_or_null(event.headers_json()),
-                 deliver_at ? Value(deliver_at->time_since_epoch().count()) : Value(nullptr), now, now,
-                 Value(event.occurred_at().time_since_epoch().count()), leased ? Value(Blob{owner}) : Value(nullptr), now,
-                 leased ? Value(bounded(row.lease)) : Value(nullptr)});
+  values.insert(
+      values.end(),
+      {Value(Blob{event.id().view()}), Value(Blob{event.type()}), bytes_or_null(event.aggregate_type()),
+       bytes_or_null(event.aggregate_id()), bytes_or_null(event.tenant_id()), bytes_or_null(row.ordering_key),
+       json ? Value(Blob{event.payload()}) : Value(nullptr),
+       json ? Value(nullptr) : Value(Blob{event.payload()}), bytes_or_null(event.headers_json()),
+       deliver_at ? Value(deliver_at->time_since_epoch().count()) : Value(nullptr), now, now,
+       Value(event.occurred_at().time_since_epoch().count()), leased ? Value(Blob{owner}) : Value(nullptr),
+       now, leased ? Value(bounded(row.lease)) : Value(nullptr)});
 }
 
 /// How many of the rows go into the next statement; at least one.
@@ -74,9 +82,10 @@ Error conflict_error(const Error& error) {
   constexpr std::string_view mark = "Duplicate entry '";
   const std::size_t begin = message.find(mark);
   const std::size_t end = message.rfind("' for key");
-  const std::string id = begin == std::string_view::npos || end == std::string_view::npos || end < begin + mark.size()
-                             ? std::string()
-                             : " " + std::string(message.substr(begin + mark.size(), end - begin - mark.size()));
+  const std::string id =
+      begin == std::string_view::npos || end == std::string_view::npos || end < begin + mark.size()
+          ? std::string()
+          : " " + std::string(message.substr(begin + mark.size(), end - begin - mark.size()));
   return Error(ErrorCode::conflict, {.sqlstate = error.sqlstate()}, "cannot publish event" + id,
                "an event with this id exists already",
                "give each event an id of its own; to publish at most once, treat this error as success");
@@ -111,7 +120,8 @@ struct MariadbOutboxStore::Wave {
         break;
       case Completion::Kind::retry:
         errors.push_back(stored_error(result.error));
-        retry.insert(retry.end(), {Value(failed), Value(errors.back()), now, Value(delay), Value(id), Value(token)});
+        retry.insert(retry.end(),
+                     {Value(failed), Value(errors.back()), now, Value(delay), Value(id), Value(token)});
         break;
       case Completion::Kind::later:
         later.insert(later.end(), {now, Value(delay), Value(id), Value(token)});
@@ -124,7 +134,8 @@ struct MariadbOutboxStore::Wave {
   }
 };
 
-std::vector<MariadbOutboxStore::Wave> MariadbOutboxStore::waves_of(std::span<const Completion> results, const Value& now) {
+std::vector<MariadbOutboxStore::Wave> MariadbOutboxStore::waves_of(std::span<const Completion> results,
+                                                                   const Value& now) {
   std::vector<const Completion*> sorted;
   sorted.reserve(results.size());
   for (const Completion& result : results) sorted.push_back(&result);
@@ -143,7 +154,8 @@ std::vector<MariadbOutboxStore::Wave> MariadbOutboxStore::waves_of(std::span<con
   return waves;
 }
 
-MariadbOutboxStore::MariadbOutboxStore(const Work& work, const Identifier& schema, Clock* clock, std::string name)
+MariadbOutboxStore::MariadbOutboxStore(const Work& work, const Identifier& schema, Clock* clock,
+                                       std::string name)
     : work_(work), schema_(schema), clock_(clock), name_(std::move(name)), sql_(schema) {}
 
 Value MariadbOutboxStore::now_or_null() const {
@@ -233,7 +245,8 @@ std::uint64_t MariadbOutboxStore::write(Link& link, const Wave& wave) const {
   return changed;
 }
 
-std::vector<EventId> MariadbOutboxStore::predecessors(std::string_view key, const EventId& id, std::size_t limit) {
+std::vector<EventId> MariadbOutboxStore::predecessors(std::string_view key, const EventId& id,
+                                                      std::size_t limit) {
   std::vector<EventId> ids;
   const std::array<Value, 3> params{Value(key), Value(id.view()), Value(limit)};
   work_.run([&](Link& link) {

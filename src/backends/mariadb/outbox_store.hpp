@@ -15,8 +15,8 @@
 
 namespace postrider::mariadb {
 
-/// Work that is a transaction of its own is done again after deadlocks and after a broken connection was found; `insert` belongs to
-/// the caller's transaction and is not.
+/// Work that is a transaction of its own is done again after deadlocks and after a broken connection was
+/// found; `insert` belongs to the caller's transaction and is not.
 class MariadbOutboxStore final : public OutboxStore {
  public:
   /// `clock` may be null: then the database's counts.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of each hot statement, as the server makes it for the prepared statement's text, over a small and a large table.
+// The plan of each hot statement, as the server makes it for the prepared statement's text, over a small and
+// a large table.
 #include <gmock/gmock.h>
 
 #include "backends/mariadb/connection.hpp"
@@ -22,13 +23,15 @@ class MariadbPlanTest : public MariadbTest {
   void fill(int rows) {
     storage();
     client().query("SET SESSION max_recursive_iterations = 10000000");
-    client().query(
-        "INSERT INTO " + table() +
-        " (event_id, event_type, ordering_key, payload, status, done_at, available_at) "
-        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < " + std::to_string(rows) + ") "
-        "SELECT CONCAT('e', i), 'T', IF(i % 2 = 0, CONCAT('k', (i DIV 100) % 50), NULL), '{}', "
-        "IF(i % 100 < 2, 0, IF(i % 100 = 2, 3, 1)), IF(i % 100 < 2, NULL, UTC_TIMESTAMP(6) - INTERVAL i SECOND), "
-        "UTC_TIMESTAMP(6) + INTERVAL IF(i % 200 < 100, -10, 3600) SECOND FROM n");
+    client().query("INSERT INTO " + table() +
+                   " (event_id, event_type, ordering_key, payload, status, done_at, available_at) "
+                   "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < " +
+                   std::to_string(rows) +
+                   ") "
+                   "SELECT CONCAT('e', i), 'T', IF(i % 2 = 0, CONCAT('k', (i DIV 100) % 50), NULL), '{}', "
+                   "IF(i % 100 < 2, 0, IF(i % 100 = 2, 3, 1)), IF(i % 100 < 2, NULL, UTC_TIMESTAMP(6) - "
+                   "INTERVAL i SECOND), "
+                   "UTC_TIMESTAMP(6) + INTERVAL IF(i % 200 < 100, -10, 3600) SECOND FROM n");
     client().query("ANALYZE TABLE " + table());
     connection_ = Connection::open(settings_);
   }
@@ -89,10 +92,11 @@ class MariadbPlanTest : public MariadbTest {
     }
     // What operators run, as SqlOutboxAdminStore writes it.
     const std::string at = "(TIMESTAMP'1970-01-01 00:00:00' + INTERVAL ? MICROSECOND)";
-    expect_plan("delete from " + table() + " where status = 1 and done_at <= (select " + at + ") order by done_at limit ?",
+    expect_plan("delete from " + table() + " where status = 1 and done_at <= (select " + at +
+                    ") order by done_at limit ?",
                 {1'000'000, 1000}, "outbox_event_finished");
-    expect_plan("select event_id from " + table() + " where status = 3 order by done_at, event_id limit ?", {100},
-                "outbox_event_finished");
+    expect_plan("select event_id from " + table() + " where status = 3 order by done_at, event_id limit ?",
+                {100}, "outbox_event_finished");
     expect_plan("select * from " + table() + " where event_id = ?", {"e101"}, "outbox_event_id");
     expect_plan("select count(*) from " + table() + " where due_lane = 0", {}, "outbox_event_due");
   }
@@ -117,8 +121,9 @@ TEST_F(MariadbPlanTest, HotStatementsUseTheirIndexesOverAMillionRows) {
   const auto rows_read = [&](const std::function<void()>& work) {
     const auto total = [&] {
       return storage->begin()
-          .execute("SELECT CAST(SUM(variable_value) AS SIGNED) FROM information_schema.session_status "
-                   "WHERE variable_name IN ('HANDLER_READ_KEY', 'HANDLER_READ_NEXT', 'HANDLER_READ_RND_NEXT')")
+          .execute(
+              "SELECT CAST(SUM(variable_value) AS SIGNED) FROM information_schema.session_status "
+              "WHERE variable_name IN ('HANDLER_READ_KEY', 'HANDLER_READ_NEXT', 'HANDLER_READ_RND_NEXT')")
           .integer(0, 0);
     };
     const std::int64_t before = total();

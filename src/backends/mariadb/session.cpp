@@ -21,10 +21,13 @@ bool begins_with(std::string_view sql, std::string_view word) {
          });
 }
 
-/// Statements of these kinds leave nothing behind in the session. Others (SET, USE, LOCK, CREATE TEMPORARY …) may.
+/// Statements of these kinds leave nothing behind in the session. Others (SET, USE, LOCK, CREATE TEMPORARY …)
+/// may.
 bool leaves_session_alone(std::string_view sql) {
-  constexpr std::array<std::string_view, 6> harmless{"SELECT", "INSERT", "UPDATE", "DELETE", "REPLACE", "WITH"};
-  return std::any_of(harmless.begin(), harmless.end(), [&](std::string_view word) { return begins_with(sql, word); });
+  constexpr std::array<std::string_view, 6> harmless{"SELECT", "INSERT",  "UPDATE",
+                                                     "DELETE", "REPLACE", "WITH"};
+  return std::any_of(harmless.begin(), harmless.end(),
+                     [&](std::string_view word) { return begins_with(sql, word); });
 }
 
 /// Not in a transaction any more, though nobody asked us to end it.
@@ -45,13 +48,18 @@ Error ended_error(const Link& link) {
 OwnSession::OwnSession(ConnectionPool::Lease lease) noexcept
     : lease_(std::move(lease)), link_(&static_cast<Connection&>(*lease_).link()) {}
 
-OwnSession::~OwnSession() { rollback(); }
+OwnSession::~OwnSession() {
+  rollback();
+}
 
-bool OwnSession::active() const noexcept { return !ended_ && link_->in_transaction(); }
+bool OwnSession::active() const noexcept {
+  return !ended_ && link_->in_transaction();
+}
 
 Rows OwnSession::execute(std::string_view sql, std::span<const Value> params) {
   // Without a transaction the statement would commit by itself.
-  if (ended_) throw Error(ErrorCode::not_in_transaction, "cannot run a statement", "the transaction has ended");
+  if (ended_)
+    throw Error(ErrorCode::not_in_transaction, "cannot run a statement", "the transaction has ended");
   if (!active()) throw ended_error(*link_);
   if (!leaves_session_alone(sql)) state_changed_ = true;
   if (begins_with(sql, "ROLLBACK")) rollback_statement_ = true;
@@ -70,7 +78,7 @@ void OwnSession::commit() {
   if (!link_->in_transaction()) {
     const Error error = ended_error(*link_);
     const bool committed = !link_->rolled_back() && !rollback_statement_;
-    rollback();  // of nothing, or of what the server may have begun after a deadlock
+    rollback();             // of nothing, or of what the server may have begun after a deadlock
     if (committed) return;  // by DDL; nothing was let through after it
     throw error;
   }
@@ -111,7 +119,9 @@ void OwnSession::give_back() noexcept {
 
 LentSession::LentSession(MYSQL* mysql) : link_(mysql, "the adopted connection", 8) {}
 
-Rows LentSession::execute(std::string_view sql, std::span<const Value> params) { return link_.run_any(sql, params); }
+Rows LentSession::execute(std::string_view sql, std::span<const Value> params) {
+  return link_.run_any(sql, params);
+}
 
 void LentSession::commit() {
   throw Error(ErrorCode::unsupported, "cannot commit an adopted transaction", "it is yours",

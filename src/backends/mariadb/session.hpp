@@ -37,7 +37,7 @@ class OwnSession final : public Session {
   Link* link_;
   bool ended_ = false;
   bool rollback_statement_ = false;  // the user ran one
-  bool state_changed_ = false;  // by a statement such as SET: the next user must not inherit it
+  bool state_changed_ = false;       // by a statement such as SET: the next user must not inherit it
 };
 
 /// A transaction on the user's own connection, which is never committed or rolled back here.

@@ -18,7 +18,8 @@ using MariadbSessionTest = MariadbTest;
 
 TEST_F(MariadbSessionTest, RunsStatementsWithParameters) {
   Transaction tx = storage().begin();
-  const Rows rows = tx.execute("SELECT ?, ?, ?, HEX(?), CAST(? AS DOUBLE), NULL", 42, "ä'\"", nullptr, Blob{std::string_view("\0\xff", 2)}, 1.5);
+  const Rows rows = tx.execute("SELECT ?, ?, ?, HEX(?), CAST(? AS DOUBLE), NULL", 42, "ä'\"", nullptr,
+                               Blob{std::string_view("\0\xff", 2)}, 1.5);
   EXPECT_EQ(rows.integer(0, 0), 42);
   EXPECT_EQ(rows.text(0, 1), "ä'\"");
   EXPECT_TRUE(rows.is_null(0, 2));
@@ -78,7 +79,8 @@ TEST_F(MariadbSessionTest, ADeadlockEndsTheTransaction) {
   client().query("UPDATE " + prefix_ + "_mine SET b = 1 WHERE a >= 2");
   Transaction tx = storage().begin();
   tx.execute(update, 1);
-  auto other = std::async(std::launch::async, [&] { client().query("UPDATE " + prefix_ + "_mine SET b = 1 WHERE a = 1"); });
+  auto other = std::async(std::launch::async,
+                          [&] { client().query("UPDATE " + prefix_ + "_mine SET b = 1 WHERE a = 1"); });
   const Error error = error_of([&] { tx.execute(update, 2); });
   other.get();
   EXPECT_EQ(error.code(), ErrorCode::contention);
@@ -121,8 +123,9 @@ TEST_F(MariadbSessionTest, EveryRestingConnectionMayBeKilled) {
   {
     std::vector<Transaction> open;
     for (int i = 0; i < 3; ++i) open.push_back(storage().begin());
-    for (const auto& row : client().query("SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() "
-                                          "AND user = SUBSTRING_INDEX(USER(), '@', 1) AND db = DATABASE()")) {
+    for (const auto& row :
+         client().query("SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() "
+                        "AND user = SUBSTRING_INDEX(USER(), '@', 1) AND db = DATABASE()")) {
       client().query("KILL CONNECTION " + row.at(0));
     }
   }
@@ -148,7 +151,9 @@ TEST_F(MariadbSessionTest, RestingConnectionsThatDiedAreReplaced) {
 }
 
 TEST_F(MariadbSessionTest, ConnectErrorsSayWhatIsWrong) {
-  const auto fails_with = [](ConnectSettings settings) { return error_of([&] { (void)Connection::open(settings); }); };
+  const auto fails_with = [](ConnectSettings settings) {
+    return error_of([&] { (void)Connection::open(settings); });
+  };
   ConnectSettings wrong = settings_;
   wrong.password = "not the password";
   wrong.user = "nobody_of_this_name";
@@ -196,7 +201,8 @@ TEST_F(MariadbSessionTest, AnAdoptedSessionMayHaveAnyTimeZoneCharacterSetAndMode
   client().query("BEGIN");
   {
     AdoptedTx tx = adopt(client().get());
-    insert(tx, {Event::builder("Zoë").id(EventId("a")).json(payload).header("h", "🚀").build(), event("b")}, "キー");
+    insert(tx, {Event::builder("Zoë").id(EventId("a")).json(payload).header("h", "🚀").build(), event("b")},
+           "キー");
   }
   client().query("COMMIT");
   EXPECT_EQ(client().one("SELECT COUNT(*) FROM " + table() +
@@ -230,7 +236,8 @@ TEST_F(MariadbSessionTest, LargeBatchesAreCutToPackets) {
   std::vector<Event> events;
   const std::string payload(EventLimits::payload_bytes, 'x');
   for (int i = 0; i < 20; ++i) {
-    events.push_back(Event::builder("Big").id(EventId("big" + std::to_string(10 + i))).bytes(payload).build());
+    events.push_back(
+        Event::builder("Big").id(EventId("big" + std::to_string(10 + i))).bytes(payload).build());
   }
   for (const bool bulk : {true, false}) {
     Transaction tx = storage().begin();

@@ -22,9 +22,10 @@ PoolOptions pool_options(const StorageOptions& options, const std::string& name)
                 "StorageOptions::pool_size is " + std::to_string(options.pool_size), "give 1 to 1000");
   }
   if (options.schema.str().size() > max_prefix) {
-    throw Error(ErrorCode::invalid_argument, "cannot open " + name,
-                "StorageOptions::schema '" + options.schema.str() + "' is too long for a prefix of table names",
-                "give at most " + std::to_string(max_prefix) + " characters");
+    throw Error(
+        ErrorCode::invalid_argument, "cannot open " + name,
+        "StorageOptions::schema '" + options.schema.str() + "' is too long for a prefix of table names",
+        "give at most " + std::to_string(max_prefix) + " characters");
   }
   return {.size = options.pool_size, .acquire_timeout = options.acquire_timeout, .name = name};
 }
@@ -50,10 +51,13 @@ MariadbStorage::MariadbStorage(ConnectSettings settings, const StorageOptions& o
       outbox_(work_, schema_, clock_, name_),
       admin_(dialect()) {}
 
-Transaction MariadbStorage::begin() { return Transaction(std::make_unique<OwnSession>(work_.begin())); }
+Transaction MariadbStorage::begin() {
+  return Transaction(std::make_unique<OwnSession>(work_.begin()));
+}
 
 MigrationReport MariadbStorage::migrate(const MigrateOptions& options) {
-  // A connection of its own: the lock is the connection's, and building an index may take as long as it takes.
+  // A connection of its own: the lock is the connection's, and building an index may take as long as it
+  // takes.
   ConnectSettings settings = settings_;
   settings.read_timeout = std::chrono::seconds{0};
   const std::unique_ptr<Connection> connection = Connection::open(settings);

@@ -54,7 +54,8 @@ void read_parameter(ConnectSettings& settings, const std::string& name, std::str
   } else if (name == "write_timeout") {
     settings.write_timeout = seconds_of(name, value);
   } else {
-    refuse("unknown parameter '" + name + "'", "known are socket, ssl_mode, ssl_ca, read_timeout, write_timeout");
+    refuse("unknown parameter '" + name + "'",
+           "known are socket, ssl_mode, ssl_ca, read_timeout, write_timeout");
   }
 }
 
@@ -82,7 +83,8 @@ ConnectSettings parse_url(std::string_view text) {
   const auto parsed = urls::parse_uri({text.data(), text.size()});
   if (parsed.has_error()) refuse("it is no URL: " + parsed.error().message());
   const urls::url_view& url = *parsed;
-  if (url.scheme() != "mariadb" && url.scheme() != "mysql") refuse("it begins with neither mariadb:// nor mysql://");
+  if (url.scheme() != "mariadb" && url.scheme() != "mysql")
+    refuse("it begins with neither mariadb:// nor mysql://");
   if (!url.has_authority()) refuse("the two slashes before the host are missing");
   if (url.has_fragment()) refuse("it has a part behind '#'", "write # as %23");
 

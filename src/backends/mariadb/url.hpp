@@ -20,7 +20,8 @@ struct ConnectSettings {
   SslMode ssl = SslMode::off;
   std::string ssl_ca{};
   std::chrono::seconds connect_timeout{5};
-  /// How long one answer may take; zero: for ever. Longer than the server's innodb_lock_wait_timeout, so that the server speaks first.
+  /// How long one answer may take; zero: for ever. Longer than the server's innodb_lock_wait_timeout, so that
+  /// the server speaks first.
   std::chrono::seconds read_timeout{60};
   std::chrono::seconds write_timeout{60};
 
@@ -28,8 +29,10 @@ struct ConnectSettings {
   [[nodiscard]] std::string name() const;
 };
 
-/// Reads `mariadb://user:password@host:port/database?socket=…&ssl_mode=…&ssl_ca=…&read_timeout=…&write_timeout=…`. Everything but the
-/// database may be left out. Throws Error(invalid_argument); its message never holds the password.
+/// Reads
+/// `mariadb://user:password@host:port/database?socket=…&ssl_mode=…&ssl_ca=…&read_timeout=…&write_timeout=…`.
+/// Everything but the database may be left out. Throws Error(invalid_argument); its message never holds the
+/// password.
 [[nodiscard]] ConnectSettings parse_url(std::string_view url);
 
 }  // namespace postrider::mariadb

@@ -14,8 +14,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 TEST(MariadbUrl, ReadsEveryPart) {
-  const ConnectSettings s =
-      parse_url("mariadb://ad%40min:p%3A%2F%3F%23%25w@db.example:3307/shop?read_timeout=9&write_timeout=8&ssl_mode=verify&ssl_ca=%2Fca.pem");
+  const ConnectSettings s = parse_url(
+      "mariadb://ad%40min:p%3A%2F%3F%23%25w@db.example:3307/"
+      "shop?read_timeout=9&write_timeout=8&ssl_mode=verify&ssl_ca=%2Fca.pem");
   EXPECT_EQ(s.user, "ad@min");
   EXPECT_EQ(s.password, "p:/?#%w");
   EXPECT_EQ(s.host, "db.example");

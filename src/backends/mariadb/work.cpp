@@ -10,7 +10,9 @@ namespace {
 
 constexpr int contention_attempts = 5;
 
-Link& link_of(ConnectionPool::Lease& lease) { return static_cast<Connection&>(*lease).link(); }
+Link& link_of(ConnectionPool::Lease& lease) {
+  return static_cast<Connection&>(*lease).link();
+}
 
 /// Ends what a failed body left open, so that the connection goes back clean, or not at all.
 void abandon(ConnectionPool::Lease& lease) noexcept {
@@ -36,7 +38,8 @@ void Work::run(const std::function<void(Link&)>& body) const {
       abandon(lease);
       if (error.in_doubt()) throw;
       if (error.connection_lost() && !reconnected) {
-        // The server was restarted, or closed what rested too long: the others in the pool are as dead as this one.
+        // The server was restarted, or closed what rested too long: the others in the pool are as dead as
+        // this one.
         reconnected = true;
         pool_.clear_idle();
         continue;

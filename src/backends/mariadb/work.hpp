@@ -13,12 +13,13 @@ class Work {
  public:
   explicit Work(ConnectionPool& pool) noexcept : pool_(pool) {}
 
-  /// Runs `body` on a connection, and again after a deadlock or lock timeout (a few times) and after finding that the
-  /// connection had broken while it rested (once). So `body` starts from nothing each time, and what it does is one statement or one
-  /// transaction.
+  /// Runs `body` on a connection, and again after a deadlock or lock timeout (a few times) and after finding
+  /// that the connection had broken while it rested (once). So `body` starts from nothing each time, and what
+  /// it does is one statement or one transaction.
   void run(const std::function<void(Link&)>& body) const;
 
-  /// The same around START TRANSACTION and COMMIT, with rollback when `body` throws. The failpoints are passed around the COMMIT.
+  /// The same around START TRANSACTION and COMMIT, with rollback when `body` throws. The failpoints are
+  /// passed around the COMMIT.
   struct Points {
     const char* before_commit = nullptr;
     const char* after_commit = nullptr;
