@@ -39,6 +39,7 @@ class AdoptTest : public PostgresTest {
   }
   void publish(Tx& tx, const std::vector<Event>& events) {
     std::vector<NewOutboxRow> rows;
+    rows.reserve(events.size());
     for (const Event& event : events) rows.push_back({.event = &event, .lease = Duration::zero()});
     store().insert(tx, "node", rows);
   }
@@ -144,8 +145,10 @@ TEST_F(AdoptTest, PublishesWithCommitAndRollbackOfPqxx) {
 TEST_F(AdoptTest, PqxxKeepsOrderAndLeases) {
   pqxx::connection connection(url());
   std::vector<Event> events;
+  events.reserve(1200);
   for (int i = 0; i < 1200; ++i) events.push_back(Event::json("E", "{}"));
   std::vector<NewOutboxRow> rows;
+  rows.reserve(events.size());
   for (const Event& event : events) rows.push_back({.event = &event, .ordering_key = "k", .lease = 60s});
   pqxx::work work(connection);
   AdoptedTx tx = pqxx_adopt(work);

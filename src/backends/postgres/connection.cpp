@@ -75,7 +75,7 @@ Connection::Connection(ConnectionContext& context) : context_(context) {
       "30", "60000", "postrider", context.url.c_str(), "UTF8", static_cast<const char*>(nullptr)};
   const SteadyPoint deadline = std::chrono::steady_clock::now() + context.connect_timeout;
   native_.reset(PQconnectStartParams(keywords.data(), values.data(), 1));
-  const auto refuse = [&](std::string why) {
+  const auto refuse = [&](const std::string& why) {
     throw Error(ErrorCode::unavailable, {.retryable = true, .connection_lost = true}, what, why,
                 "check that the server runs and that address, user and password are right");
   };

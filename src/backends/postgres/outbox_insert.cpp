@@ -204,15 +204,20 @@ void PostgresOutboxStore::insert_through_text(Tx& tx, std::string_view owner,
 
   for (std::size_t from = 0; from < rows.size();) {
     const std::size_t end = batch_end(rows, from, 500);  // the protocol takes 65,535 parameters
-    std::string sql = "INSERT INTO " + sql_.table +
-                      " (event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, "
-                      "headers, payload, payload_bytes, "
-                      "occurred_at, created_at, available_at, owner, lease_until) SELECT id, type, "
-                      "aggregate_type, aggregate_id, tenant, "
-                      "key, headers, payload, bytes, occurred_at, " +
-                      now_sql + ", coalesce(deliver_at, " + now_sql +
-                      "), CASE WHEN lease IS NOT NULL THEN ?::text END, " + now_sql +
-                      " + lease FROM (VALUES ";
+    std::string sql = "INSERT INTO ";
+    sql.append(sql_.table)
+        .append(
+            " (event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, headers, "
+            "payload, "
+            "payload_bytes, occurred_at, created_at, available_at, owner, lease_until) "
+            "SELECT id, type, aggregate_type, aggregate_id, tenant, key, headers, payload, bytes, "
+            "occurred_at, ")
+        .append(now_sql)
+        .append(", coalesce(deliver_at, ")
+        .append(now_sql)
+        .append("), CASE WHEN lease IS NOT NULL THEN ?::text END, ")
+        .append(now_sql)
+        .append(" + lease FROM (VALUES ");
     std::vector<Value> values;
     values.reserve((end - from) * 12 + 1);
     values.emplace_back(owner);
