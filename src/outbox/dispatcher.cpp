@@ -155,11 +155,7 @@ void OutboxDispatcher::enqueue(std::vector<QueuedEvent>& events, bool hot) {
     }
     options_.metrics->record_queue_depths(queues_.hot.size(), queues_.cold.size());
   }
-  if (accepted > 1) {
-    ready_.notify_all();
-  } else if (accepted == 1) {
-    ready_.notify_one();
-  }
+  for (std::size_t i = 0; i < std::min(accepted, options_.workers); ++i) ready_.notify_one();
   for (std::size_t i = 0; i < accepted; ++i) {
     hot ? options_.metrics->increment_hot_enqueued() : options_.metrics->increment_cold_enqueued();
   }
