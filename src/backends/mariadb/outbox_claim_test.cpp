@@ -93,7 +93,9 @@ TEST_F(MariadbClaimTest, ManyClaimersAndCompletersGetEveryRowOnceAndEveryKeyInOr
   EXPECT_EQ(total, (keys + 1) * per_key);
   for (const auto& [key, ids] : seen) {
     EXPECT_EQ(ids.size(), static_cast<std::size_t>(per_key)) << key;
-    if (!key.empty()) EXPECT_TRUE(std::is_sorted(ids.begin(), ids.end())) << key;
+    if (!key.empty()) {
+      EXPECT_TRUE(std::is_sorted(ids.begin(), ids.end())) << key;
+    }
   }
 }
 
