@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <unordered_map>
 #include <utility>
 
 #include "backends/postgres/outbox_store.hpp"
 #include "core/failpoint.hpp"
+#include "postrider/error.hpp"
 #include "storage/row_decoder.hpp"
 
 namespace postrider::postgres {
@@ -13,6 +15,7 @@ namespace postrider::postgres {
 namespace {
 
 constexpr std::string_view what = "cannot claim outbox events";
+constexpr int most_rounds = 8;
 
 /// Columns of `{row}`, see outbox_sql.cpp.
 ClaimedEvent read_row(const Result& result, int row) {
@@ -149,12 +152,21 @@ std::vector<ClaimedEvent> PostgresOutboxStore::claim(const ClaimRequest& request
         return;
       }
     }
-    // A round that found nothing but blocked rows has put them off: what stands behind them deserves a look.
-    // Bounded, because other programs may keep adding blocked rows.
-    for (int i = 0; i < 8; ++i) {
-      ClaimRound round = claim_with_order(connection, request);
-      events = std::move(round.events);
-      if (!events.empty() || !round.deferred) return;
+    // A round puts off the blocked rows that it meets: what stands behind them deserves a look, too. Bounded,
+    // because other programs may keep adding blocked rows.
+    ClaimRequest rest = request;
+    for (int i = 0; i < most_rounds && rest.limit > 0; ++i) {
+      ClaimRound round;
+      try {
+        round = claim_with_order(connection, rest);
+      } catch (const Error&) {
+        if (events.empty()) throw;
+        return;  // what the rounds before have claimed must not be forgotten
+      }
+      std::move(round.events.begin(), round.events.end(), std::back_inserter(events));
+      if (!round.deferred) return;
+      rest.limit = request.limit - events.size();
+      rest.continue_keys = {};
     }
   });
   return events;
