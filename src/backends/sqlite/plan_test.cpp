@@ -45,22 +45,48 @@ class SqlitePlan : public ::testing::Test {
   const OutboxSql sql_{"postrider"};
 };
 
-TEST_F(SqlitePlan, DueRowsComeFromTheirPartialIndexes) {
-  EXPECT_THAT(plan(sql_.due_free), HasSubstr("postrider_outbox_event_due (due_at<?)"));
-  EXPECT_THAT(plan(sql_.due_ordered), HasSubstr("postrider_outbox_event_due_ordered (due_at<?)"));
-}
-
-TEST_F(SqlitePlan, AKeyIsReadInOrder) {
-  EXPECT_THAT(plan(sql_.run_of_key), HasSubstr("postrider_outbox_event_key (ordering_key=?)"));
-  EXPECT_THAT(plan(sql_.predecessors), HasSubstr("postrider_outbox_event_key (ordering_key=? AND seq<?)"));
-}
-
-TEST_F(SqlitePlan, RowsAreWrittenByTheirKeys) {
-  for (const std::string& sql : {sql_.take, sql_.defer}) {
-    EXPECT_THAT(plan(sql), HasSubstr("USING INTEGER PRIMARY KEY (rowid=?)")) << sql;
+class SqliteHotPlan : public SqlitePlan {
+ protected:
+  void expect_hot_plans() {
+    EXPECT_THAT(plan(sql_.due_free), HasSubstr("postrider_outbox_event_due (due_at<?)"));
+    EXPECT_THAT(plan(sql_.due_ordered), HasSubstr("postrider_outbox_event_due_ordered (due_at<?)"));
+    EXPECT_THAT(plan(sql_.run_of_key), HasSubstr("postrider_outbox_event_key (ordering_key=?)"));
+    EXPECT_THAT(plan(sql_.predecessors), HasSubstr("postrider_outbox_event_key (ordering_key=? AND seq<?)"));
+    for (const std::string& sql : {sql_.take, sql_.defer}) {
+      EXPECT_THAT(plan(sql), HasSubstr("USING INTEGER PRIMARY KEY (rowid=?)")) << sql;
+    }
+    for (const std::string& sql : {sql_.renew, sql_.done, sql_.retry, sql_.later, sql_.dead, sql_.release}) {
+      EXPECT_THAT(plan(sql), HasSubstr("(event_id=?)")) << sql;
+    }
   }
-  for (const std::string& sql : {sql_.renew, sql_.done, sql_.retry, sql_.later, sql_.dead, sql_.release}) {
-    EXPECT_THAT(plan(sql), HasSubstr("(event_id=?)")) << sql;
+
+  /// Rows up to this number: nine in ten are finished, one in twenty is ordered. Then statistics, as a user's
+  /// `PRAGMA optimize` would take them.
+  void fill_to(int rows) {
+    connection_
+        ->prepare(
+            "insert into postrider_outbox_event (event_id, event_type, payload, status, done_at, "
+            "ordering_key) "
+            "with recursive n(i) as (select coalesce((select max(seq) from postrider_outbox_event), 0) + 1 "
+            "union all select i + 1 from n where i < " +
+            std::to_string(rows) +
+            ") select 'e' || i, 'T', '{}', i % 10 <> 0, case when i % 10 <> 0 then i end, "
+            "case when i % 20 = 0 then 'k' || (i % 1000) end from n")
+        .run();
+    connection_->prepare("analyze").run();
+  }
+};
+
+TEST_F(SqliteHotPlan, HoldOnTheEmptyTable) {
+  expect_hot_plans();
+}
+
+TEST_F(SqliteHotPlan, HoldAtTenThousandAndAtAMillionAnalysedRows) {
+  connection_->prepare("pragma synchronous = off").run();
+  for (const int rows : {10'000, 1'000'000}) {
+    fill_to(rows);
+    SCOPED_TRACE(rows);
+    expect_hot_plans();
   }
 }
 
