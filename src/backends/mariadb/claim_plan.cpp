@@ -12,7 +12,7 @@ constexpr Micros longest_wait_for_a_node = 1'000'000;
 
 }  // namespace
 
-Micros due_at(const RowState& row) noexcept {
+Micros due_time(const RowState& row) noexcept {
   return std::max(row.available_at, row.lease_until.value_or(row.available_at));
 }
 
@@ -29,7 +29,7 @@ std::size_t run_length(std::span<const RowState> rows, Micros now) noexcept {
 
 Micros deferred_until(const RowState& head, Micros now) noexcept {
   const Micros until =
-      head.available_at > now ? head.available_at : std::min(due_at(head), now + longest_wait_for_a_node);
+      head.available_at > now ? head.available_at : std::min(due_time(head), now + longest_wait_for_a_node);
   return std::max(until, now + least_deferral);
 }
 

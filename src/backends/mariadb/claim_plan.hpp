@@ -20,7 +20,7 @@ struct RowState {
   std::string owner{};  ///< empty: a lease without an owner is a deferral
 };
 
-[[nodiscard]] Micros due_at(const RowState& row) noexcept;
+[[nodiscard]] Micros due_time(const RowState& row) noexcept;
 /// Available, and not leased to a living owner (not even to the claimer: it has the row in memory).
 [[nodiscard]] bool claimable(const RowState& row, Micros now) noexcept;
 /// How many of a key's pending rows, in order of seq from its head, may be taken.

@@ -225,7 +225,7 @@ class Claim {
   }
 
   void take_free_until(Micros due) {
-    while (next_free_ < free_.size() && due_at(free_[next_free_].state) <= due && has_room())
+    while (next_free_ < free_.size() && due_time(free_[next_free_].state) <= due && has_room())
       take(free_[next_free_++]);
   }
 
