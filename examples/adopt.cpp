@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Publishing inside a transaction of your own driver: here sqlite3, and in the same way PGconn*, MYSQL* and pqxx::work.
+// Publishing inside a transaction of your own driver: here sqlite3, and in the same way PGconn*, MYSQL* and
+// pqxx::work.
 #include <sqlite3.h>
 
 #include <iostream>
@@ -21,7 +22,8 @@ int main() {
 
   sqlite3* mine = nullptr;
   if (sqlite3_open("adopt.db", &mine) != SQLITE_OK) return 1;
-  sqlite3_exec(mine, "begin", nullptr, nullptr, nullptr);
+  sqlite3_busy_timeout(mine, 5000);  // SQLite has one writer: wait for the others
+  sqlite3_exec(mine, "begin immediate", nullptr, nullptr, nullptr);
   auto tx = sqlite::adopt(mine);
   auto staged = outbox.publish(tx, Event::json("OrderPlaced", R"({"order":7})"));
   if (sqlite3_exec(mine, "commit", nullptr, nullptr, nullptr) == SQLITE_OK) {

@@ -63,9 +63,13 @@ bool Completer::try_submit(FinishedEvent result) {
 void Completer::run() {
   std::vector<FinishedEvent> batch;
   while (queue_->pop_batch(batch, options_.batch_size, options_.linger)) {
-    flush(batch);
-    on_flushed_(batch);
-    batch.clear();
+    for (;;) {
+      flush(batch);
+      on_flushed_(batch);
+      batch.clear();
+      if (again_.empty()) break;
+      batch.swap(again_);
+    }
   }
 }
 

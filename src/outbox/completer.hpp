@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/bounded_queue.hpp"
@@ -56,6 +57,8 @@ class Completer {
   void submit(FinishedEvent result);
   /// False when the queue is full or closed. Never blocks.
   [[nodiscard]] bool try_submit(FinishedEvent result);
+  /// From `on_flushed` only: written right after, without a place in the queue.
+  void write_again(FinishedEvent result) { again_.push_back(std::move(result)); }
   /// Writes one batch on the calling thread; for inline dispatch. Throws what the store throws.
   void write_now(std::span<const FinishedEvent> batch);
 
@@ -70,7 +73,8 @@ class Completer {
   CompleterOptions options_;
   OnFlushed on_flushed_;
   std::unique_ptr<BoundedQueue<FinishedEvent>> queue_;
-  std::vector<Completion> scratch_;  // completer's thread only
+  std::vector<FinishedEvent> again_;  // completer's thread only
+  std::vector<Completion> scratch_;   // completer's thread only
 
   Mutex mutex_;
   CondVar stop_asked_;

@@ -385,8 +385,7 @@ void OutboxDispatcher::leave_lane(const QueuedEvent& event, bool for_good) {
 /// Lets go of an event without writing anything about it.
 void OutboxDispatcher::drop(const QueuedEvent& event) {
   leave_lane(event, false);
-  const FinishedEvent gone = release_of(event);
-  flushed({&gone, 1});
+  forget(release_of(event));
 }
 
 void OutboxDispatcher::give_back(std::span<const QueuedEvent> events) {
@@ -410,18 +409,20 @@ std::vector<std::string> OutboxDispatcher::flushed(std::span<const FinishedEvent
   std::vector<std::string> keys;
   for (const FinishedEvent& result : results) {
     if (write_under_newer_claim(result)) continue;
-    const Completion& completion = result.completion;
-    const MutexLock lock(mutex_);
-    if (claiming_ &&
-        (completion.kind == Completion::Kind::done || completion.kind == Completion::Kind::dead)) {
-      ended_meanwhile_.insert_or_assign(completion.lease.id, completion);
-    } else {
-      in_flight_.release(completion.lease.id);
-    }
-    if (result.ordering_key.empty()) continue;
-    if (lanes_.flushed(result.ordering_key, result.completion.lease.id)) keys.push_back(result.ordering_key);
+    if (forget(result)) keys.push_back(result.ordering_key);
   }
   return keys;
+}
+
+bool OutboxDispatcher::forget(const FinishedEvent& result) {
+  const Completion& completion = result.completion;
+  const MutexLock lock(mutex_);
+  if (claiming_ && (completion.kind == Completion::Kind::done || completion.kind == Completion::Kind::dead)) {
+    ended_meanwhile_.insert_or_assign(completion.lease.id, completion);
+  } else {
+    in_flight_.release(completion.lease.id);
+  }
+  return !result.ordering_key.empty() && lanes_.flushed(result.ordering_key, completion.lease.id);
 }
 
 bool OutboxDispatcher::write_under_newer_claim(const FinishedEvent& result) {
@@ -431,10 +432,10 @@ bool OutboxDispatcher::write_under_newer_claim(const FinishedEvent& result) {
   again.completion.lease.token = Token{hold->token};
   if (options_.run_inline) {
     submit(std::move(again));
-    return true;
+  } else {
+    completer_.write_again(std::move(again));
   }
-  // On the completer's own thread, which must not wait for itself. Turned away, it comes free with its lease.
-  return completer_.try_submit(std::move(again));
+  return true;
 }
 
 OutboxDispatcher::ClaimWindow::ClaimWindow(OutboxDispatcher& dispatcher) : dispatcher_(dispatcher) {

@@ -131,6 +131,8 @@ class OutboxDispatcher {
   void leave_lane(const QueuedEvent& event, bool for_good);
   /// True when the row has come under a newer claim of this node: the result is on its way to it.
   bool write_under_newer_claim(const FinishedEvent& result);
+  /// The event is no longer in flight. True when its key may have more events waiting.
+  bool forget(const FinishedEvent& result);
   void drop(const QueuedEvent& event);
   void give_back(std::span<const QueuedEvent> events);
   void submit(FinishedEvent result);

@@ -252,6 +252,7 @@ OutboxOptions options_of(const Settings& settings, RecordingMetrics& metrics) {
   options.cold_queue_capacity = settings.size("capacity");
   options.poller_interval = std::chrono::milliseconds{settings["poll"]};
   options.poller_batch_size = settings.size("batch");
+  options.completer_batch_size = 32;
   options.retry_base_delay = 5ms;
   options.retry_max_delay = 40ms;
   options.retry_max_attempts = static_cast<int>(settings["attempts"]);

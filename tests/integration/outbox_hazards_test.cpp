@@ -220,6 +220,7 @@ TEST_P(OutboxHazards, HazardO3_AnEventWhoseResultIsOnItsWayIsNotRunAgain) {
   node.dispatcher->stop();
   node.completer.stop();
   EXPECT_EQ(seen_.count(), 1U);
+  EXPECT_EQ(status(one.id()), EventStatus::done) << "the result follows its row to the newer claim";
 }
 
 TEST_P(OutboxHazards, HazardO4_ALateFailureCannotReviveADeadRow) {

@@ -96,13 +96,13 @@ void check_delivered(const Facts& facts, const Histories& all, Balance& balance)
 }
 
 void check_duplicates(const Facts& facts, const Histories& all, Balance& balance) {
-  std::map<int, std::size_t> repeated;  // per generation: its deliveries that came again
+  std::map<int, std::set<std::string>> repeated;  // per generation: its deliveries that came again
   for (const auto& [id, history] : all) {
     const Note* end = nullptr;
     for (const Note* note : history.notes) {
       if (end != nullptr) {
         if (is_end(note->what)) ++balance.duplicates;
-        ++repeated[end->generation];
+        repeated[end->generation].insert(id);
         if (facts.duplicates_only_after_kills &&
             (end->generation == note->generation || !facts.killed.contains(end->generation))) {
           balance.violations.push_back("C: delivered again by process " + std::to_string(note->generation) +
@@ -118,7 +118,8 @@ void check_duplicates(const Facts& facts, const Histories& all, Balance& balance
       }
     }
   }
-  for (const auto& [generation, count] : repeated) {
+  for (const auto& [generation, ids] : repeated) {
+    const std::size_t count = ids.size();
     balance.most_duplicates_of_one_kill = std::max(balance.most_duplicates_of_one_kill, count);
     if (facts.held_at_most > 0 && count > facts.held_at_most && facts.duplicates_only_after_kills) {
       balance.violations.push_back("C: " + std::to_string(count) + " deliveries of process " +

@@ -133,7 +133,7 @@ class Claim {
         if (!key.continues) take_free_until(key.due);
         std::size_t count = 0;
         for (; count < key.run.size() && has_room(); ++count) take(key.run[count]);
-        if (count > 0) {
+        if (count > 0 && has_room()) {
           blocked_until_[key.name] = deferred_until(taken_head(), now_);
         } else if (key.examined && key.run.empty()) {
           blocked_until_[key.name] = key.blocked_until;

@@ -41,7 +41,7 @@ Error classify(sqlite3* db, std::string_view what, bool committing) {
               what,
               why,
               "another connection holds the write lock; keep its transactions short, or raise "
-              "sqlite_busy_timeout"};
+              "sqlite_busy_timeout (on an adopted connection: sqlite3_busy_timeout)"};
     case SQLITE_CONSTRAINT:
       if (extended == SQLITE_CONSTRAINT_UNIQUE || extended == SQLITE_CONSTRAINT_PRIMARYKEY ||
           extended == SQLITE_CONSTRAINT_ROWID) {

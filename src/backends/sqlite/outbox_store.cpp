@@ -120,6 +120,8 @@ void SqliteOutboxStore::insert(Tx& tx, std::string_view owner, std::span<const N
 
 std::vector<ClaimedEvent> SqliteOutboxStore::claim(const ClaimRequest& request) {
   if (request.limit == 0) return {};
+  // Most looks of an idle poller find nothing: they must not take the file's one write lock for that.
+  if (request.continue_keys.empty() && !anything_due()) return {};
   const Writer::Lease lease = writer_.acquire();
   WriteTransaction transaction(lease.connection());
   Claim claim(lease.connection(), sql_, request, now());
@@ -128,6 +130,16 @@ std::vector<ClaimedEvent> SqliteOutboxStore::claim(const ClaimRequest& request) 
   transaction.commit();
   failpoint("sqlite.claim.after_commit");
   return claimed;
+}
+
+bool SqliteOutboxStore::anything_due() {
+  const ConnectionPool::Lease lease = readers_.acquire();
+  for (const std::string& sql : {sql_.due_free, sql_.due_ordered}) {
+    Statement statement = static_cast<Connection&>(*lease).prepare(sql);
+    statement.with(now(), std::int64_t{1});
+    if (statement.step()) return true;
+  }
+  return false;
 }
 
 std::vector<EventId> SqliteOutboxStore::renew(std::span<const LeaseRef> held, Duration lease) {

@@ -28,6 +28,7 @@ class SqliteOutboxStore final : public OutboxStore {
   void check_schema() override;
 
  private:
+  [[nodiscard]] bool anything_due();
   [[nodiscard]] std::int64_t now() const;
 
   const Identifier schema_;

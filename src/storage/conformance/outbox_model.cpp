@@ -122,7 +122,8 @@ std::string OutboxModel::adopt_deferrals(const std::vector<ModelRow>& actual, Ti
     const bool fitting = actual[i].owner.empty() && actual[i].lease_until.has_value() &&
                          *actual[i].lease_until >= now + 100ms &&
                          *actual[i].lease_until <= std::max(head_available, now + 1s);
-    if (row.key.empty() || !blocked || !fitting) return row.id + " was changed by a claim that did not return it";
+    if (row.key.empty() || !blocked || !fitting)
+      return row.id + " was changed by a claim that did not return it";
     row.owner.clear();
     row.lease_until = actual[i].lease_until;
   }

@@ -144,7 +144,7 @@ TEST_P(OutboxOrder, AContinuedKeyTakesWhatWasPutOffNotWhatIsLeased) {
   publish("1", {.key = "k", .owner = "n1", .lease = 30s});
   publish("2", {.key = "k"});
   EXPECT_EQ(claim("n2"), none());
-  EXPECT_TRUE(deferred("2"));
+  EXPECT_TRUE(deferred_until("2"));
   EXPECT_EQ(claim("n1", 10, 30s, {"k"}), none()) << "1 is leased, even if to n1";
   EXPECT_EQ(complete({EventId("1"), birth_token}, Kind::done), 1U);
   EXPECT_THAT(claim("n1", 10, 30s, {"k"}), ElementsAre("2"));
@@ -154,7 +154,7 @@ TEST_P(OutboxOrder, AHeadThatWasPutOffIsTakenThroughItsFollower) {
   publish("1", {.key = "k", .owner = "n1", .lease = 30s});
   publish("2", {.key = "k"});
   EXPECT_EQ(claim("n2"), none());
-  EXPECT_TRUE(deferred("2"));
+  EXPECT_TRUE(deferred_until("2"));
   EXPECT_EQ(complete({EventId("1"), birth_token}, Kind::done), 1U);
   publish("3", {.key = "k"});
   EXPECT_THAT(claim("n2"), ElementsAre("2", "3")) << "nobody holds 2: it must not block 3";
