@@ -112,7 +112,7 @@ OutboxSql::OutboxSql(const Identifier& schema)
           "{now:3}), "
           "CASE WHEN h.available_at > {now:3} THEN h.available_at ELSE least(h.due_at, {now:3} + interval '1 "
           "second') "
-          "END "
+          "END, (SELECT count(*) FROM scan) "
           "FROM keys AS k CROSS JOIN LATERAL (SELECT event_id FROM {t} WHERE ordering_key = k.key AND due_at "
           "IS NOT NULL "
           "ORDER BY seq LIMIT 1) AS m JOIN {t} AS h ON h.event_id = m.event_id "
@@ -124,13 +124,15 @@ OutboxSql::OutboxSql(const Identifier& schema)
       followers(make(
           "SELECT m.run, m.place, f.event_id, "
           "f.available_at <= {now:4} AND (f.owner IS NULL OR f.lease_until IS NULL OR f.lease_until <= "
-          "{now:4}) "
+          "{now:4}), f.seq "
           "FROM (SELECT k.run, x.event_id, x.place FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS "
           "k(key, seq, run) "
-          "CROSS JOIN LATERAL (SELECT event_id, row_number() OVER (ORDER BY seq) AS place FROM {t} "
-          "WHERE ordering_key = k.key AND due_at IS NOT NULL AND seq > k.seq ORDER BY seq LIMIT $3::bigint) "
-          "AS x "
-          "LIMIT $3::bigint) AS m JOIN {t} AS f ON f.event_id = m.event_id "
+          "CROSS JOIN LATERAL (SELECT event_id, row_number() OVER in_order AS place, bool_and("
+          "available_at <= {now:4} AND (owner IS NULL OR lease_until IS NULL OR lease_until <= {now:4})) "
+          "OVER in_order AS free FROM {t} "
+          "WHERE ordering_key = k.key AND due_at IS NOT NULL AND seq > k.seq "
+          "WINDOW in_order AS (ORDER BY seq) ORDER BY seq LIMIT $3::bigint) AS x "
+          "WHERE x.free LIMIT $3::bigint) AS m JOIN {t} AS f ON f.event_id = m.event_id "
           "WHERE f.due_at IS NOT NULL FOR UPDATE OF f SKIP LOCKED",
           table)),
       take(make(

@@ -39,8 +39,8 @@ struct OutboxSql {
   Statement predecessors;
 };
 
-/// The outbox on PostgreSQL. Thread-safe. Files: outbox_insert, outbox_claim, outbox_complete; the
-/// statements: outbox_sql.
+/// The outbox on PostgreSQL. Thread-safe. Files: outbox_insert, outbox_claim, ordered_claim, outbox_complete;
+/// the statements: outbox_sql.
 class PostgresOutboxStore final : public OutboxStore {
  public:
   /// Lends a connection of the pool to `work`.
@@ -59,14 +59,10 @@ class PostgresOutboxStore final : public OutboxStore {
   [[nodiscard]] const OutboxSql& sql() const noexcept { return sql_; }
 
  private:
-  struct OrderedRun;
-  struct ClaimRound;
-
   void insert_through_text(Tx& tx, std::string_view owner, std::span<const NewOutboxRow> rows);
   /// One round trip when no ordered row is due; nothing when one is.
   [[nodiscard]] std::optional<std::vector<ClaimedEvent>> claim_without_order(Connection& connection,
                                                                              const ClaimRequest& request);
-  [[nodiscard]] ClaimRound claim_with_order(Connection& connection, const ClaimRequest& request);
   /// Runs `work` in transactions of our own until one does not fail of contention, three at most.
   void run(const std::function<void(Connection&)>& work);
   [[nodiscard]] std::optional<TimePoint> now() const;
