@@ -16,6 +16,18 @@ FinishedEvent release_of(const QueuedEvent& event) {
           event.ordering_key};
 }
 
+bool for_good(const Completion& completion) noexcept {
+  return completion.kind == Completion::Kind::done || completion.kind == Completion::Kind::dead;
+}
+
+/// The result came too late: its lease had ended, and this node's next claim took the row. That is so only if
+/// the tokens are neighbours: a row that *is* done or dead cannot be claimed, and whatever revives it raises
+/// the token by itself.
+bool missed_by_this_claim(const Completion& result, Token claim) noexcept {
+  return for_good(result) &&
+         static_cast<std::int64_t>(claim) == static_cast<std::int64_t>(result.lease.token) + 1;
+}
+
 }  // namespace
 
 OutboxDispatcher::HotPlaces::HotPlaces(HotPlaces&& other) noexcept
@@ -140,14 +152,8 @@ void OutboxDispatcher::enqueue(std::vector<QueuedEvent>& events, bool hot) {
     for (QueuedEvent& event : events) {
       event.enqueued = now;
       const InFlightTracker::Hold hold{static_cast<std::int64_t>(event.token), event.lease_end};
-      if (!in_flight_.try_acquire(event.id(), hold)) {
-        // Here already, queued or running: the copy that is here goes on, under the newer claim.
+      if (!in_flight_.try_acquire(event.id(), hold) && !later_life(event, hot, hold, to_write_again)) {
         --(hot ? hot_used_ : cold_used_);
-        if (const auto ended = ended_meanwhile_.find(event.id()); !hot && ended != ended_meanwhile_.end()) {
-          ended->second.lease.token = event.token;
-          to_write_again.push_back({std::move(ended->second), {}});
-          ended_meanwhile_.erase(ended);
-        }
         continue;
       }
       ++accepted;
@@ -355,20 +361,18 @@ Outcome OutboxDispatcher::run_listeners(const QueuedEvent& event) {
 }
 
 void OutboxDispatcher::finish(const QueuedEvent& event, Completion completion) {
-  const bool for_good =
-      completion.kind == Completion::Kind::done || completion.kind == Completion::Kind::dead;
   // The lane learns first: once the result is submitted, `flushed` may come at any moment.
-  if (event.ordered()) leave_lane(event, for_good);
+  if (event.ordered()) leave_lane(event, for_good(completion));
   submit({std::move(completion), event.ordering_key});
 }
 
-void OutboxDispatcher::leave_lane(const QueuedEvent& event, bool for_good) {
+void OutboxDispatcher::leave_lane(const QueuedEvent& event, bool may_be_followed) {
   if (!event.ordered()) return;
   KeyLanes::Ended ended;
   bool next_ready = false;
   {
     const MutexLock lock(mutex_);
-    ended = lanes_.ended(event, for_good && !stopping_);
+    ended = lanes_.ended(event, may_be_followed && !stopping_);
     for (const QueuedEvent& waiting : ended.given_back) {
       --queued_;
       --(waiting.source == Source::hot ? hot_used_ : cold_used_);
@@ -385,7 +389,8 @@ void OutboxDispatcher::leave_lane(const QueuedEvent& event, bool for_good) {
 /// Lets go of an event without writing anything about it.
 void OutboxDispatcher::drop(const QueuedEvent& event) {
   leave_lane(event, false);
-  forget(release_of(event));
+  const FinishedEvent gone = release_of(event);
+  flushed({&gone, 1});
 }
 
 void OutboxDispatcher::give_back(std::span<const QueuedEvent> events) {
@@ -405,19 +410,62 @@ void OutboxDispatcher::submit(FinishedEvent result) {
   flushed({&result, 1});
 }
 
+/// An event has been claimed that this process holds already. False: it is not to be queued now.
+bool OutboxDispatcher::later_life(QueuedEvent& event, bool hot, const InFlightTracker::Hold& hold,
+                                  std::vector<FinishedEvent>& to_write_again) {
+  if (hot) return false;
+  const auto ended = ended_meanwhile_.find(event.id());
+  if (ended == ended_meanwhile_.end()) {
+    // Queued, running, or its result is on its way: what comes of that decides, see `flushed`.
+    waiting_copies_.insert_or_assign(event.id(), std::move(event));
+    return false;
+  }
+  Completion result = std::move(ended->second);
+  ended_meanwhile_.erase(ended);
+  if (missed_by_this_claim(result, event.token)) {
+    result.lease.token = event.token;
+    to_write_again.push_back({std::move(result), {}});
+    return false;
+  }
+  in_flight_.release(event.id());
+  return in_flight_.try_acquire(event.id(), hold);
+}
+
 std::vector<std::string> OutboxDispatcher::flushed(std::span<const FinishedEvent> results) {
   std::vector<std::string> keys;
+  std::vector<QueuedEvent> again;
   for (const FinishedEvent& result : results) {
-    if (write_under_newer_claim(result)) continue;
-    if (forget(result)) keys.push_back(result.ordering_key);
+    std::optional<QueuedEvent> copy = take_waiting_copy(result.completion.lease);
+    if (copy && missed_by_this_claim(result.completion, copy->token)) {
+      FinishedEvent rewritten = result;
+      rewritten.completion.lease.token = copy->token;
+      options_.run_inline ? submit(std::move(rewritten)) : completer_.write_again(std::move(rewritten));
+      continue;
+    }
+    if (forget(result, !copy)) keys.push_back(result.ordering_key);
+    if (copy) again.push_back(std::move(*copy));
   }
+  for (QueuedEvent& copy : again) requeue(std::move(copy));
   return keys;
 }
 
-bool OutboxDispatcher::forget(const FinishedEvent& result) {
+/// A copy that was claimed after the result's own claim.
+std::optional<QueuedEvent> OutboxDispatcher::take_waiting_copy(const LeaseRef& finished) {
+  const MutexLock lock(mutex_);
+  const auto found = waiting_copies_.find(finished.id);
+  if (found == waiting_copies_.end()) return std::nullopt;
+  QueuedEvent copy = std::move(found->second);
+  waiting_copies_.erase(found);
+  // Claimed before the listeners ended: the result was written under this very claim.
+  if (copy.token <= finished.token) return std::nullopt;
+  return copy;
+}
+
+/// True when the lane of the result's key is gone and the key may have more.
+bool OutboxDispatcher::forget(const FinishedEvent& result, bool may_come_again) {
   const Completion& completion = result.completion;
   const MutexLock lock(mutex_);
-  if (claiming_ && (completion.kind == Completion::Kind::done || completion.kind == Completion::Kind::dead)) {
+  if (claiming_ && may_come_again && for_good(completion)) {
     ended_meanwhile_.insert_or_assign(completion.lease.id, completion);
   } else {
     in_flight_.release(completion.lease.id);
@@ -425,17 +473,17 @@ bool OutboxDispatcher::forget(const FinishedEvent& result) {
   return !result.ordering_key.empty() && lanes_.flushed(result.ordering_key, completion.lease.id);
 }
 
-bool OutboxDispatcher::write_under_newer_claim(const FinishedEvent& result) {
-  const auto hold = in_flight_.find(result.completion.lease.id);
-  if (!hold || Token{hold->token} <= result.completion.lease.token) return false;
-  FinishedEvent again = result;
-  again.completion.lease.token = Token{hold->token};
+/// Queues a copy whose row came to a new life (a retry, a replay) while the last result was being written.
+void OutboxDispatcher::requeue(QueuedEvent copy) {
+  std::vector<QueuedEvent> events;
+  events.push_back(std::move(copy));
+  if (cold_room() > 0 && enqueue_cold(events)) return;
+  // No room, or stopping. What the completer cannot take comes free with its lease.
   if (options_.run_inline) {
-    submit(std::move(again));
+    submit(release_of(events.front()));
   } else {
-    completer_.write_again(std::move(again));
+    (void)completer_.try_submit(release_of(events.front()));
   }
-  return true;
 }
 
 OutboxDispatcher::ClaimWindow::ClaimWindow(OutboxDispatcher& dispatcher) : dispatcher_(dispatcher) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -128,11 +129,12 @@ class OutboxDispatcher {
   [[nodiscard]] bool first_of_its_key(const QueuedEvent& event);
   [[nodiscard]] Outcome run_listeners(const QueuedEvent& event);
   void finish(const QueuedEvent& event, Completion completion);
-  void leave_lane(const QueuedEvent& event, bool for_good);
-  /// True when the row has come under a newer claim of this node: the result is on its way to it.
-  bool write_under_newer_claim(const FinishedEvent& result);
-  /// The event is no longer in flight. True when its key may have more events waiting.
-  bool forget(const FinishedEvent& result);
+  void leave_lane(const QueuedEvent& event, bool may_be_followed);
+  [[nodiscard]] bool later_life(QueuedEvent& event, bool hot, const InFlightTracker::Hold& hold,
+                                std::vector<FinishedEvent>& to_write_again) POSTRIDER_REQUIRES(mutex_);
+  [[nodiscard]] std::optional<QueuedEvent> take_waiting_copy(const LeaseRef& finished);
+  bool forget(const FinishedEvent& result, bool may_come_again);
+  void requeue(QueuedEvent copy);
   void drop(const QueuedEvent& event);
   void give_back(std::span<const QueuedEvent> events);
   void submit(FinishedEvent result);
@@ -158,6 +160,8 @@ class OutboxDispatcher {
   bool claiming_ POSTRIDER_GUARDED_BY(mutex_) = false;
   /// Done or dead, written while a claim was under way; still in flight until it is over.
   std::unordered_map<EventId, Completion> ended_meanwhile_ POSTRIDER_GUARDED_BY(mutex_);
+  /// Claimed again while they are held here; at most one for each event in flight.
+  std::unordered_map<EventId, QueuedEvent> waiting_copies_ POSTRIDER_GUARDED_BY(mutex_);
   bool accepting_ POSTRIDER_GUARDED_BY(mutex_) = false;
   bool stopping_ POSTRIDER_GUARDED_BY(mutex_) = false;  // workers end as soon as they can
   std::vector<std::thread> workers_;

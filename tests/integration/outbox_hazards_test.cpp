@@ -223,6 +223,56 @@ TEST_P(OutboxHazards, HazardO3_AnEventWhoseResultIsOnItsWayIsNotRunAgain) {
   EXPECT_EQ(status(one.id()), EventStatus::done) << "the result follows its row to the newer claim";
 }
 
+TEST_P(OutboxHazards, HazardO3_AReplayIsNotTakenForTheOldDeath) {
+  open(true);
+  OutboxOptions manual = options();
+  manual.poller_enabled = false;
+  Outbox outbox{*storage_, manual};
+  seen_.answer_next(1, Outcome::dead("not yet"));
+  outbox.on_all(seen_);
+  outbox.start();
+  testing::Signal written;
+  testing::Signal go_on;
+  failpoints::set("outbox.complete.after", [&] {
+    written.set();
+    EXPECT_TRUE(go_on.await());
+  });
+  const EventId id = publish(outbox, event());
+  ASSERT_TRUE(
+      written.await());  // the death is in the database, but this node still counts the event as in flight
+  EXPECT_EQ(outbox.admin().replay_dead_letters({}), 1);
+  EXPECT_EQ(outbox.poll(), 1U);
+  failpoints::clear();
+  go_on.set();
+  ASSERT_TRUE(seen_.await(2)) << "the replayed event must run";
+  outbox.stop();
+  EXPECT_EQ(status(id), EventStatus::done);
+}
+
+TEST_P(OutboxHazards, HazardO3_ARetryThatIsDueWhileItsResultIsWrittenIsNotStranded) {
+  open(true);
+  OutboxOptions manual = options();
+  manual.poller_enabled = false;
+  Outbox outbox{*storage_, manual};
+  seen_.answer_next(1, Outcome::retry_after(0s));
+  outbox.on_all(seen_);
+  outbox.start();
+  testing::Signal written;
+  testing::Signal go_on;
+  failpoints::set("outbox.complete.after", [&] {
+    written.set();
+    EXPECT_TRUE(go_on.await());
+  });
+  const EventId id = publish(outbox, event());
+  ASSERT_TRUE(written.await());
+  EXPECT_EQ(outbox.poll(), 1U);
+  failpoints::clear();
+  go_on.set();
+  ASSERT_TRUE(seen_.await(2));
+  outbox.stop();
+  EXPECT_EQ(status(id), EventStatus::done);
+}
+
 TEST_P(OutboxHazards, HazardO4_ALateFailureCannotReviveADeadRow) {
   open(true);
   testing::RecordingMetrics stalled_metrics;
