@@ -2,6 +2,7 @@
 #include "outbox/dispatcher.hpp"
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include "core/failpoint.hpp"
@@ -146,6 +147,7 @@ void OutboxDispatcher::enqueue(std::vector<QueuedEvent>& events, bool hot) {
   const SteadyPoint now = options_.clock->steady_now();
   std::vector<QueuedEvent> given_back;
   std::vector<FinishedEvent> to_write_again;
+  std::unordered_set<std::string> held_back;  // keys of which an earlier event has to wait
   std::size_t accepted = 0;
   {
     const MutexLock lock(mutex_);
@@ -154,6 +156,13 @@ void OutboxDispatcher::enqueue(std::vector<QueuedEvent>& events, bool hot) {
       const InFlightTracker::Hold hold{static_cast<std::int64_t>(event.token), event.lease_end};
       if (!in_flight_.try_acquire(event.id(), hold) && !later_life(event, hot, hold, to_write_again)) {
         --(hot ? hot_used_ : cold_used_);
+        if (event.ordered()) held_back.insert(event.ordering_key);
+        continue;
+      }
+      if (event.ordered() && held_back.contains(event.ordering_key)) {
+        --(hot ? hot_used_ : cold_used_);
+        event.ordering_key.clear();  // its way back to the database is not the lane's business
+        given_back.push_back(std::move(event));
         continue;
       }
       ++accepted;
@@ -327,17 +336,16 @@ bool OutboxDispatcher::still_held(QueuedEvent& event) {
 /// A hot event of a key must not overtake one that another node, or a retry, still has to deliver. What this
 /// process has delivered itself may still look pending while its result is on the way to the database.
 bool OutboxDispatcher::first_of_its_key(const QueuedEvent& event) {
-  std::size_t finished = 0;
+  // Taken before the database is asked: a result that is flushed meanwhile may still look pending to the
+  // question. No other event of the key can end here meanwhile, this one has the lane.
+  std::unordered_set<EventId> finished;
   {
     const MutexLock lock(mutex_);
-    finished = lanes_.finished_count(event.ordering_key);
+    finished = lanes_.finished(event.ordering_key);
   }
-  const std::vector<EventId> before = store_.predecessors(event.ordering_key, event.id(), finished + 1);
-  const MutexLock lock(mutex_);
-  for (const EventId& id : before) {
-    if (!lanes_.finished(event.ordering_key, id)) return false;
-  }
-  return true;
+  const std::vector<EventId> before =
+      store_.predecessors(event.ordering_key, event.id(), finished.size() + 1);
+  return std::all_of(before.begin(), before.end(), [&](const EventId& id) { return finished.contains(id); });
 }
 
 Outcome OutboxDispatcher::run_listeners(const QueuedEvent& event) {
@@ -417,7 +425,7 @@ bool OutboxDispatcher::later_life(QueuedEvent& event, bool hot, const InFlightTr
   const auto ended = ended_meanwhile_.find(event.id());
   if (ended == ended_meanwhile_.end()) {
     // Queued, running, or its result is on its way: what comes of that decides, see `flushed`.
-    waiting_copies_.insert_or_assign(event.id(), std::move(event));
+    waiting_copies_.insert_or_assign(event.id(), event);
     return false;
   }
   Completion result = std::move(ended->second);
@@ -477,7 +485,9 @@ bool OutboxDispatcher::forget(const FinishedEvent& result, bool may_come_again) 
 void OutboxDispatcher::requeue(QueuedEvent copy) {
   std::vector<QueuedEvent> events;
   events.push_back(std::move(copy));
-  if (cold_room() > 0 && enqueue_cold(events)) return;
+  // One with a key goes back instead: those that were claimed before it, if any, are no longer here.
+  if (!events.front().ordered() && cold_room() > 0 && enqueue_cold(events)) return;
+  events.front().ordering_key.clear();
   // No room, or stopping. What the completer cannot take comes free with its lease.
   if (options_.run_inline) {
     submit(release_of(events.front()));

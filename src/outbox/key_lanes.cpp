@@ -53,14 +53,9 @@ bool KeyLanes::flushed(const std::string& key, const EventId& id) {
   return whole;
 }
 
-bool KeyLanes::finished(const std::string& key, const EventId& id) const {
+std::unordered_set<EventId> KeyLanes::finished(const std::string& key) const {
   const auto found = lanes_.find(key);
-  return found != lanes_.end() && found->second.finished.contains(id);
-}
-
-std::size_t KeyLanes::finished_count(const std::string& key) const {
-  const auto found = lanes_.find(key);
-  return found == lanes_.end() ? 0 : found->second.finished.size();
+  return found == lanes_.end() ? std::unordered_set<EventId>{} : found->second.finished;
 }
 
 }  // namespace postrider

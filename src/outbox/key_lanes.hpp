@@ -35,10 +35,8 @@ class KeyLanes {
   /// The event's result is in the database. True when the lane is gone and was not broken: the key may have
   /// more.
   bool flushed(const std::string& key, const EventId& id);
-  /// True when `id` has ended for good but may still look pending in the database.
-  [[nodiscard]] bool finished(const std::string& key, const EventId& id) const;
-  /// How many have ended for good and are not flushed.
-  [[nodiscard]] std::size_t finished_count(const std::string& key) const;
+  /// What has ended for good but may still look pending in the database.
+  [[nodiscard]] std::unordered_set<EventId> finished(const std::string& key) const;
   [[nodiscard]] std::size_t size() const noexcept { return lanes_.size(); }
 
  private:

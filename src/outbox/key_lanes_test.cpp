@@ -34,11 +34,10 @@ TEST(KeyLanes, ALaneLastsUntilEverythingIsFlushed) {
   QueuedEvent b = event("b");
   EXPECT_EQ(lanes.arrive(a), KeyLanes::Arrival::runs);
   EXPECT_FALSE(lanes.ended(a, true).next);
-  EXPECT_TRUE(lanes.finished("k", EventId{"a"}));
-  EXPECT_EQ(lanes.finished_count("k"), 1U);
+  EXPECT_EQ(lanes.finished("k"), std::unordered_set<EventId>{EventId{"a"}});
   EXPECT_EQ(lanes.arrive(b), KeyLanes::Arrival::runs);
   EXPECT_FALSE(lanes.flushed("k", EventId{"a"}));
-  EXPECT_FALSE(lanes.finished("k", EventId{"a"}));
+  EXPECT_TRUE(lanes.finished("k").empty());
   EXPECT_FALSE(lanes.ended(b, true).next);
   EXPECT_TRUE(lanes.flushed("k", EventId{"b"}));
   EXPECT_EQ(lanes.size(), 0U);
