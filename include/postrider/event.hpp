@@ -90,6 +90,15 @@ class EventBuilder {
   EventBuilder& tenant(std::string id);
   EventBuilder& ordering_key(std::string key);
   EventBuilder& deliver_at(TimePoint time);
+  /// Any other precision, for example `std::chrono::system_clock::now() + 2s`: cut to microseconds.
+  template <class D>
+  EventBuilder& deliver_at(std::chrono::sys_time<D> time) {
+    return deliver_at(std::chrono::floor<Duration>(time));
+  }
+  template <class D>
+  EventBuilder& occurred_at(std::chrono::sys_time<D> time) {
+    return occurred_at(std::chrono::floor<Duration>(time));
+  }
   EventBuilder& header(std::string name, std::string value);
   EventBuilder& headers(Headers headers);
   EventBuilder& json(std::string payload);

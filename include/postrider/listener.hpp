@@ -76,6 +76,16 @@ class Listener {
   Outcome operator()(const Event& event, const Delivery& delivery) const { return call_(event, delivery); }
 
  private:
+  /// An empty std::function or a null pointer is found when it is registered, not when an event comes.
+  template <class F>
+  static F&& not_empty(F&& function) {
+    if constexpr (requires { function == nullptr; }) {
+      if (function == nullptr) refuse_empty();
+    }
+    return std::forward<F>(function);
+  }
+  [[noreturn]] static void refuse_empty();
+
   std::function<Outcome(const Event&, const Delivery&)> call_;
 };
 

@@ -25,6 +25,7 @@ struct Staged::Pending {
   OutboxDispatcher::HotPlaces places;
   std::vector<QueuedEvent> hot;
   bool left_to_poller = false;
+  std::vector<SteadyPoint> delayed{};
   Duration lease{};
   Clock* clock = nullptr;
   LogCallback log;
@@ -41,6 +42,7 @@ struct Staged::Pending {
       store->complete(releases);
     }
     if (left_to_poller) dispatcher->request_poll();
+    for (const SteadyPoint due : delayed) dispatcher->request_poll(due);
   }
 
   /// The caller says that the rows are committed; look before believing it. Rows that are there are ours from
@@ -86,7 +88,7 @@ Staged OutboxClient::publish(Tx& tx, std::span<const Event> events) {
   }
   if (!tx.active()) {
     throw Error(ErrorCode::not_in_transaction, "cannot publish event '" + events.front().type() + "'",
-                "the transaction has ended or was never begun",
+                "the transaction has ended, has failed, or was never begun",
                 "begin one with storage.begin(), or BEGIN on the connection that you adopted, and publish "
                 "before the commit");
   }
@@ -117,7 +119,11 @@ Staged OutboxClient::publish(Tx& tx, std::span<const Event> events) {
     NewOutboxRow& row = rows.emplace_back();
     row.event = &event;
     row.ordering_key = keys.back();
-    if (delayed(event)) continue;
+    if (delayed(event)) {
+      const Duration wait = std::min<Duration>(*event.deliver_at() - now, std::chrono::hours{24});
+      pending->delayed.push_back(options_.clock->steady_now() + wait);
+      continue;
+    }
     if (places == 0) {
       ++dropped;
       continue;

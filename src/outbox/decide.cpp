@@ -6,6 +6,27 @@
 
 namespace postrider {
 
+namespace {
+
+constexpr Duration longest_delay = std::chrono::hours{24 * 365};
+constexpr Duration delay_of_a_broken_policy = std::chrono::minutes{1};
+
+/// What comes from users may be anything; times are added to it later.
+Duration bounded(Duration delay) noexcept {
+  return std::clamp(delay, Duration::zero(), longest_delay);
+}
+
+/// The policy is the user's code: should it throw, the event must not be lost for it.
+Duration policy_delay(const RetryPolicy& policy, Attempt failed, double random) noexcept {
+  try {
+    return policy.delay(failed, random);
+  } catch (...) {
+    return delay_of_a_broken_policy;
+  }
+}
+
+}  // namespace
+
 Completion decide(const LeaseRef& lease, Attempt failed_before, const Outcome& outcome,
                   const RetryRules& rules, double random) {
   Completion result;
@@ -22,7 +43,7 @@ Completion decide(const LeaseRef& lease, Attempt failed_before, const Outcome& o
       break;
     case Outcome::Kind::retry_after:
       result.kind = Completion::Kind::later;
-      result.delay = std::max(outcome.delay(), Duration::zero());
+      result.delay = bounded(outcome.delay());
       break;
     case Outcome::Kind::dead:
       result.kind = Completion::Kind::dead;
@@ -36,7 +57,7 @@ Completion decide(const LeaseRef& lease, Attempt failed_before, const Outcome& o
         result.kind = Completion::Kind::dead;
       } else {
         result.kind = Completion::Kind::retry;
-        result.delay = std::max(rules.policy->delay(Attempt{failed}, random), Duration::zero());
+        result.delay = bounded(policy_delay(*rules.policy, Attempt{failed}, random));
       }
       break;
   }

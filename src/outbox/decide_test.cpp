@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <limits>
+#include <stdexcept>
 
 namespace postrider {
 namespace {
@@ -51,6 +52,20 @@ TEST(Decide, RetryAfterIsNotCounted) {
   EXPECT_EQ(result.failed, Attempt{9});
   EXPECT_EQ(result.delay, 3s);
   EXPECT_EQ(after(0, Outcome::retry_after(-1s)).delay, 0s);
+}
+
+TEST(Decide, AnyDelayIsBroughtIntoBounds) {
+  EXPECT_EQ(after(0, Outcome::retry_after(Duration::max())).delay, std::chrono::hours{24 * 365});
+  EXPECT_EQ(after(0, Outcome::retry_after(Duration::min())).delay, 0s);
+}
+
+TEST(Decide, APolicyThatThrowsCostsAMinuteNotTheEvent) {
+  struct Broken final : RetryPolicy {
+    [[nodiscard]] Duration delay(Attempt, double) const override { throw std::runtime_error("oops"); }
+  } broken;
+  const Completion result = decide(lease, Attempt{0}, Outcome::failed("x"), {&broken, 10}, 0.5);
+  EXPECT_EQ(result.kind, Completion::Kind::retry);
+  EXPECT_EQ(result.delay, 1min);
 }
 
 TEST(Decide, DeadIsDeadAtOnce) {

@@ -12,6 +12,9 @@ namespace postrider {
 
 namespace {
 
+/// Whose worker this thread is.
+thread_local const OutboxDispatcher* working_for = nullptr;
+
 FinishedEvent release_of(const QueuedEvent& event) {
   return {Completion{LeaseRef{event.id(), event.token}, Completion::Kind::release, event.failed, {}, {}},
           event.ordering_key};
@@ -77,6 +80,8 @@ void OutboxDispatcher::stop() {
   {
     const MutexLock lock(mutex_);
     accepting_ = false;
+    // They use what may be gone after this call, and they are quick.
+    while (entrants_ > 0) drained_.wait(mutex_);
     const SteadyPoint deadline = options_.clock->steady_now() + options_.drain_timeout;
     while (queued_ + running_ > 0 && !workers_.empty() && options_.clock->steady_now() < deadline) {
       options_.clock->wait_until(drained_, mutex_, deadline);
@@ -105,6 +110,10 @@ void OutboxDispatcher::stop() {
   workers_.clear();
 }
 
+bool OutboxDispatcher::runs_on_this_thread() const noexcept {
+  return working_for == this;
+}
+
 bool OutboxDispatcher::accepting() const {
   const MutexLock lock(mutex_);
   return accepting_;
@@ -128,6 +137,7 @@ bool OutboxDispatcher::enqueue_hot(std::vector<QueuedEvent>& events, HotPlaces p
       hot_used_ -= events.size();
       return false;
     }
+    ++entrants_;
   }
   enqueue(events, true);
   return true;
@@ -138,6 +148,7 @@ bool OutboxDispatcher::enqueue_cold(std::vector<QueuedEvent>& events) {
     const MutexLock lock(mutex_);
     if (!accepting_) return false;
     cold_used_ += events.size();
+    ++entrants_;
   }
   enqueue(events, false);
   return true;
@@ -182,6 +193,12 @@ void OutboxDispatcher::enqueue(std::vector<QueuedEvent>& events, bool hot) {
     in_flight_.release(event.id());
   }
   if (options_.run_inline) run_inline();
+  {
+    const MutexLock lock(mutex_);
+    --entrants_;
+    // Under the lock: once it is let go, `stop` may return and all but this object be gone.
+    drained_.notify_all();
+  }
 }
 
 void OutboxDispatcher::admit(QueuedEvent event, std::vector<QueuedEvent>& given_back) {
@@ -214,10 +231,10 @@ std::size_t OutboxDispatcher::cold_room() const {
   return accepting_ ? options_.cold_capacity - cold_used_ : 0;
 }
 
-void OutboxDispatcher::request_poll() {
+void OutboxDispatcher::request_poll(std::optional<SteadyPoint> when) {
   // Under the lock, so that it cannot happen after `stop`, when the poller may be gone.
   const MutexLock lock(mutex_);
-  if (accepting_ && on_poll_wanted_) on_poll_wanted_();
+  if (accepting_ && on_poll_wanted_) on_poll_wanted_(when);
 }
 
 QueuedEvent OutboxDispatcher::take() {
@@ -234,6 +251,7 @@ QueuedEvent OutboxDispatcher::take() {
 }
 
 void OutboxDispatcher::work() {
+  working_for = this;
   for (;;) {
     QueuedEvent event;
     bool cold_room_now = false;

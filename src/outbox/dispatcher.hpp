@@ -108,8 +108,15 @@ class OutboxDispatcher {
 
   /// Who is told that the poller should look into the database: when the cold queue has become half empty,
   /// and by `request_poll`. Set before `start`; not called after `stop` has returned.
-  void on_poll_wanted(std::function<void()> callback) { on_poll_wanted_ = std::move(callback); }
-  void request_poll();
+  using PollWanted = std::function<void(std::optional<SteadyPoint> when)>;
+  void on_poll_wanted(PollWanted callback) { on_poll_wanted_ = std::move(callback); }
+  /// Now, or at the given time.
+  void request_poll(std::optional<SteadyPoint> when = {});
+
+  /// Writes a result, by the completer or, inline, at once.
+  void submit(FinishedEvent result);
+  /// True on a worker, that is: inside a listener.
+  [[nodiscard]] bool runs_on_this_thread() const noexcept;
 
  private:
   struct Queues {
@@ -137,7 +144,6 @@ class OutboxDispatcher {
   void requeue(QueuedEvent copy);
   void drop(const QueuedEvent& event);
   void give_back(std::span<const QueuedEvent> events);
-  void submit(FinishedEvent result);
   [[nodiscard]] double random();
 
   OutboxStore& store_;
@@ -145,7 +151,7 @@ class OutboxDispatcher {
   Completer& completer_;
   InFlightTracker& in_flight_;
   DispatcherOptions options_;
-  std::function<void()> on_poll_wanted_;
+  PollWanted on_poll_wanted_;
 
   mutable Mutex mutex_;
   CondVar ready_;    // something to run, or stopping
@@ -156,6 +162,7 @@ class OutboxDispatcher {
   std::size_t cold_used_ POSTRIDER_GUARDED_BY(mutex_) = 0;  // queued, also in lanes
   std::size_t queued_ POSTRIDER_GUARDED_BY(mutex_) = 0;     // in the rings and in lanes
   std::size_t running_ POSTRIDER_GUARDED_BY(mutex_) = 0;
+  std::size_t entrants_ POSTRIDER_GUARDED_BY(mutex_) = 0;  // threads inside enqueue_hot or enqueue_cold
   unsigned turn_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   bool claiming_ POSTRIDER_GUARDED_BY(mutex_) = false;
   /// Done or dead, written while a claim was under way; still in flight until it is over.

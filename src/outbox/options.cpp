@@ -28,9 +28,28 @@ void check_count(std::string_view option, std::size_t value, std::size_t least, 
   }
 }
 
+/// In the largest unit that divides it.
+std::string text(Duration time) {
+  struct Unit {
+    Duration length;
+    const char* name;
+  };
+  static constexpr std::array<Unit, 4> units{{{std::chrono::hours{24}, " days"},
+                                              {std::chrono::seconds{1}, " s"},
+                                              {std::chrono::milliseconds{1}, " ms"},
+                                              {Duration{1}, " us"}}};
+  for (const Unit& unit : units) {
+    if (time != Duration::zero() && time % unit.length == Duration::zero()) {
+      return std::to_string(time / unit.length) + unit.name;
+    }
+  }
+  return "0 ms";
+}
+
 void check_time(std::string_view option, Duration value, Duration least, Duration most) {
-  const auto ms = [](Duration d) { return std::to_string(static_cast<double>(d.count()) / 1000.0) + " ms"; };
-  if (value < least || value > most) refuse(option, ms(value), "between " + ms(least) + " and " + ms(most));
+  if (value < least || value > most) {
+    refuse(option, text(value), "between " + text(least) + " and " + text(most));
+  }
 }
 
 std::string default_node_name() {
@@ -66,7 +85,11 @@ OutboxOptions checked(OutboxOptions options) {
   }
   if (!options.retry_policy) {
     check_time("retry_base_delay", options.retry_base_delay, 1us, 365 * day);
-    check_time("retry_max_delay", options.retry_max_delay, options.retry_base_delay, 365 * day);
+    check_time("retry_max_delay", options.retry_max_delay, 1us, 365 * day);
+    if (options.retry_max_delay < options.retry_base_delay) {
+      refuse("retry_max_delay", text(options.retry_max_delay),
+             "at least retry_base_delay, which is " + text(options.retry_base_delay));
+    }
     options.retry_policy = std::make_shared<const ExponentialBackoffRetryPolicy>(options.retry_base_delay,
                                                                                  options.retry_max_delay);
   }
@@ -74,6 +97,15 @@ OutboxOptions checked(OutboxOptions options) {
   if (options.clock == nullptr) options.clock = &Clock::system();
   if (options.metrics == nullptr) options.metrics = &MetricsExporter::none();
   if (!options.log) options.log = [](LogLevel, std::string_view) {};
+  // A log that throws must not end a worker.
+  options.log = [log = std::move(options.log)](LogLevel level, std::string_view message) {
+    try {
+      log(level, message);
+    } catch (...) {
+      log_to_stderr()(LogLevel::error,
+                      "postrider: the log callback threw; it was to say: " + std::string(message));
+    }
+  };
   return options;
 }
 

@@ -62,7 +62,7 @@ struct Outbox::Parts {
                 .clock = options.clock,
                 .metrics = options.metrics,
                 .log = options.log}),
-        poller(store, *dispatcher, completer,
+        poller(store, *dispatcher,
                {.owner = options.node_name,
                 .lease = options.lease,
                 .batch_size = options.poller_batch_size,
@@ -73,7 +73,8 @@ struct Outbox::Parts {
         lease_keeper(store, in_flight, options.lease, *options.clock, options.log),
         admin(storage.outbox_admin_store()) {
     if (options.poller_enabled && !options.inline_dispatch)
-      dispatcher->on_poll_wanted([this] { poller.poke(); });
+      dispatcher->on_poll_wanted(
+          [this](std::optional<SteadyPoint> when) { when ? poller.wake_at(*when) : poller.poke(); });
   }
 
   /// On the completer's thread, after results are in the database.
@@ -172,6 +173,10 @@ void Outbox::start() {
 
 void Outbox::stop() {
   Parts& parts = *parts_;
+  if (parts.running && parts.dispatcher->runs_on_this_thread()) {
+    throw Error(ErrorCode::invalid_argument, "cannot stop the outbox",
+                "stop() was called from one of its listeners", "signal another thread to stop it");
+  }
   const MutexLock lock(parts.lifecycle);
   if (!parts.running) return;
   // A database that is away must not hold up the workers, and so the end, for ever.

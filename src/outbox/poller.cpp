@@ -19,9 +19,8 @@ constexpr std::size_t most_keys = 1024;
 
 }  // namespace
 
-OutboxPoller::OutboxPoller(OutboxStore& store, OutboxDispatcher& dispatcher, Completer& completer,
-                           PollerOptions options)
-    : store_(store), dispatcher_(dispatcher), completer_(completer), options_(std::move(options)) {}
+OutboxPoller::OutboxPoller(OutboxStore& store, OutboxDispatcher& dispatcher, PollerOptions options)
+    : store_(store), dispatcher_(dispatcher), options_(std::move(options)) {}
 
 OutboxPoller::~OutboxPoller() {
   stop();
@@ -160,7 +159,7 @@ std::size_t OutboxPoller::poll_once() {
                                         " cannot be decoded and is dead: " + row.decode_error);
       Completion dead{
           row.lease, Completion::Kind::dead, row.failed, {}, "cannot decode: " + row.decode_error};
-      completer_.submit({std::move(dead), {}});
+      dispatcher_.submit({std::move(dead), {}});
       continue;
     }
     events.push_back({std::move(row.event),
@@ -176,7 +175,8 @@ std::size_t OutboxPoller::poll_once() {
   if (!events.empty()) {
     if (!dispatcher_.enqueue_cold(events)) {
       for (const QueuedEvent& event : events) {
-        completer_.submit({Completion{{event.id(), event.token}, Completion::Kind::release, {}, {}, {}}, {}});
+        dispatcher_.submit(
+            {Completion{{event.id(), event.token}, Completion::Kind::release, {}, {}, {}}, {}});
       }
     }
   }

@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "outbox/completer.hpp"
 #include "outbox/dispatcher.hpp"
 #include "postrider/detail/sync.hpp"
 #include "postrider/log.hpp"
@@ -32,7 +31,7 @@ struct PollerOptions {
 /// other programs. One thread. Sleeps until the interval is over or there is reason to look sooner.
 class OutboxPoller {
  public:
-  OutboxPoller(OutboxStore& store, OutboxDispatcher& dispatcher, Completer& completer, PollerOptions options);
+  OutboxPoller(OutboxStore& store, OutboxDispatcher& dispatcher, PollerOptions options);
   ~OutboxPoller();
 
   void start();
@@ -56,7 +55,6 @@ class OutboxPoller {
 
   OutboxStore& store_;
   OutboxDispatcher& dispatcher_;
-  Completer& completer_;
   PollerOptions options_;
 
   Mutex cycle_mutex_;  // one cycle at a time: the room in the cold queue is counted before the claim

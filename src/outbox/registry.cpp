@@ -7,6 +7,10 @@
 
 namespace postrider {
 
+void Listener::refuse_empty() {
+  throw Error(ErrorCode::invalid_argument, "cannot use a listener", "it is an empty function");
+}
+
 void ListenerRegistry::add(const EventType& type, Listener listener) {
   if (type.name().empty()) {
     throw Error(ErrorCode::invalid_argument, "cannot register a listener", "the event type is empty",
