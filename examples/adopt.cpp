@@ -12,8 +12,8 @@ int main() {
 
   auto storage = open("sqlite:adopt.db");
   storage->migrate();
-  Outbox outbox{*storage};
   std::latch delivered{1};
+  Outbox outbox{*storage};
   outbox.on_all([&](const Event& e) {
     std::cout << e.type() << " " << e.payload() << "\n";
     delivered.count_down();

@@ -56,22 +56,22 @@ class Listener {
   requires(!std::same_as<std::remove_cvref_t<F>, Listener> &&
            (std::invocable<F&, const Event&> || std::invocable<F&, const Event&, const Delivery&>))
       Listener(F&& function)  // NOLINT(google-explicit-constructor,bugprone-forwarding-reference-overload)
-      : call_(
-            [f = std::forward<F>(function)](const Event& event, const Delivery& delivery) mutable -> Outcome {
-              const auto invoke = [&]() -> decltype(auto) {
-                if constexpr (std::invocable<F&, const Event&, const Delivery&>) {
-                  return f(event, delivery);
-                } else {
-                  return f(event);
-                }
-              };
-              if constexpr (std::is_void_v<decltype(invoke())>) {
-                invoke();
-                return Outcome::done();
-              } else {
-                return invoke();
-              }
-            }) {}
+      : call_([f = not_empty(std::forward<F>(function))](const Event& event,
+                                                         const Delivery& delivery) mutable -> Outcome {
+          const auto invoke = [&]() -> decltype(auto) {
+            if constexpr (std::invocable<F&, const Event&, const Delivery&>) {
+              return f(event, delivery);
+            } else {
+              return f(event);
+            }
+          };
+          if constexpr (std::is_void_v<decltype(invoke())>) {
+            invoke();
+            return Outcome::done();
+          } else {
+            return invoke();
+          }
+        }) {}
 
   Outcome operator()(const Event& event, const Delivery& delivery) const { return call_(event, delivery); }
 

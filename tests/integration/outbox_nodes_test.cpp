@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adopted transactions, backpressure, and what an outbox does when it isn't alone or isn't running.
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -248,6 +249,99 @@ TEST_P(OutboxNodes, DeadLettersCanBeSeenMendedAndReplayed) {
   ASSERT_TRUE(seen_.await(1));
   EXPECT_EQ(seen_.events()[0].headers().at("by"), "me");
   EXPECT_EQ(counts().dead, 1);
+}
+
+TEST_P(OutboxNodes, ADelayedEventWakesThePollerInTime) {
+  open();
+  OutboxOptions lazy = options();
+  lazy.poller_interval = 1h;
+  Outbox outbox{*storage_, lazy};
+  outbox.on_all(seen_);
+  outbox.start();
+  publish(outbox,
+          Event::builder("T").deliver_at(std::chrono::system_clock::now() + 100ms).json("{}").build());
+  ASSERT_TRUE(seen_.await(1));
+}
+
+TEST_P(OutboxNodes, StopInsideAListenerIsRefused) {
+  open();
+  Outbox outbox{*storage_, options()};
+  std::string message;
+  testing::Signal done;
+  outbox.on_all([&](const Event&) {
+    try {
+      outbox.stop();
+    } catch (const Error& error) {
+      message = error.what();
+    }
+    done.set();
+  });
+  outbox.start();
+  publish(outbox, event());
+  ASSERT_TRUE(done.await());
+  EXPECT_NE(message.find("called from one of its listeners"), std::string::npos) << message;
+}
+
+TEST_P(OutboxNodes, InlineDispatchBuriesARowThatCannotBeDecoded) {
+  open();
+  {
+    auto tx = storage_->begin();
+    tx.execute("insert into " + database_->table("outbox_event") +
+               " (event_id, event_type, payload) values ('bad', '', '{}')");
+    tx.commit();
+  }
+  OutboxOptions inline_options = options();
+  inline_options.inline_dispatch = true;
+  Outbox outbox{*storage_, inline_options};
+  outbox.on_all(seen_);
+  outbox.start();
+  EXPECT_EQ(outbox.poll(), 1U);
+  EXPECT_EQ(status(EventId{"bad"}), EventStatus::dead);
+}
+
+TEST_P(OutboxNodes, CommitsMayRaceTheEndOfTheOutbox) {
+  open();
+  for (int round = 0; round < 10; ++round) {
+    std::optional<Outbox> outbox;
+    outbox.emplace(*storage_, options());
+    outbox->on_all(seen_);
+    outbox->start();
+    auto tx = storage_->begin();
+    for (int i = 0; i < 20; ++i) outbox->publish(tx, event());
+    std::thread committer([&] { tx.commit(); });
+    outbox.reset();
+    committer.join();
+  }
+  Outbox rest{*storage_, options()};
+  rest.on_all(seen_);
+  rest.start();
+  ASSERT_TRUE(seen_.await(200)) << "what the ended ones did not deliver was given back";
+  rest.stop();
+  EXPECT_EQ(times(seen_).size(), 200U);
+  EXPECT_EQ(counts().pending, 0);
+}
+
+TEST_P(OutboxNodes, AnEmptyListenerIsRefusedWhenItIsRegistered) {
+  open();
+  Outbox outbox{*storage_, options()};
+  const std::function<void(const Event&)> empty;
+  EXPECT_THROW(outbox.on("T", empty), Error);
+}
+
+TEST_P(OutboxNodes, NonsenseThatWouldStopEveryPollerIsRefusedByTheTable) {
+  open();
+  const std::string insert =
+      "insert into " + database_->table("outbox_event") + " (event_id, event_type, payload, ";
+  for (const std::string& rest : {std::string("token) values ('a', 'T', '{}', 9223372036854775807)"),
+                                  std::string("status) values ('b', 'T', '{}', 9)"),
+                                  "available_at) values ('c', 'T', '{}', " +
+                                      std::string(backend() == "postgres"  ? "'infinity'"
+                                                  : backend() == "mariadb" ? "'0000-00-00'"
+                                                                           : "'2024-01-01'") +
+                                      ")"}) {
+    auto tx = storage_->begin();
+    EXPECT_THROW(tx.execute(insert + rest), Error) << rest;
+  }
 }
 
 POSTRIDER_FOR_EACH_BACKEND(OutboxNodes);

@@ -173,6 +173,7 @@ void Link::command(const char* sql) {
 void Link::begin() {
   command("START TRANSACTION");
   rolled_back_ = false;
+  statements_ = 0;
 }
 
 void Link::rollback() {
@@ -234,6 +235,7 @@ void Link::bind(MYSQL_STMT& statement, std::span<const Value> params) {
 }
 
 std::uint64_t Link::execute(MYSQL_STMT& statement, std::string_view sql) {
+  ++statements_;
   if (mysql_stmt_execute(&statement) != 0) fail(statement, sql);
   return mysql_stmt_affected_rows(&statement);
 }
@@ -357,6 +359,7 @@ Rows Link::run_any(std::string_view sql, std::span<const Value> params) {
 }
 
 Rows Link::run_text(std::string_view sql) {
+  ++statements_;
   if (mysql_real_query(mysql_, sql.data(), static_cast<unsigned long>(sql.size())) != 0) {
     fail("cannot run '" + brief(sql) + "' on " + name_);
   }

@@ -57,6 +57,8 @@ class Link {
   /// The server rolled the transaction back after a deadlock (or, if so configured, after a lock timeout). It
   /// would let further statements begin another one unnoticed, and commit that half.
   [[nodiscard]] bool rolled_back() const noexcept { return rolled_back_; }
+  /// How many were run since `begin`.
+  [[nodiscard]] std::size_t statements() const noexcept { return statements_; }
   /// Can take many rows of parameters in one round trip (MariaDB 10.2+).
   [[nodiscard]] bool takes_bulk() const noexcept { return bulk_; }
 
@@ -112,6 +114,7 @@ class Link {
   bool bulk_ = false;
   bool alive_ = true;
   bool rolled_back_ = false;
+  std::size_t statements_ = 0;
   std::list<Kept> kept_;                                                    // most recently used first
   std::unordered_map<std::string_view, std::list<Kept>::iterator> by_sql_;  // keys live in kept_
 };

@@ -63,7 +63,12 @@ Rows OwnSession::execute(std::string_view sql, std::span<const Value> params) {
   if (!active()) throw ended_error(*link_);
   if (!leaves_session_alone(sql)) state_changed_ = true;
   if (begins_with(sql, "ROLLBACK")) rollback_statement_ = true;
-  return link_->run_any(sql, params);
+  const bool first = link_->statements() == 0;
+  Rows rows = link_->run_any(sql, params);
+  // Work that was to be committed or rolled back with the rest is committed now: the caller must hear of it.
+  // As the first statement of its transaction DDL does no harm.
+  if (!first && !link_->in_transaction()) throw ended_error(*link_);
+  return rows;
 }
 
 void OwnSession::commit() {

@@ -52,8 +52,17 @@ TEST_F(MariadbSessionTest, DdlEndsTheTransactionAndItIsSaid) {
 
   Transaction undone = storage().begin();
   insert(undone, {event("a")});
-  undone.execute("ROLLBACK");
+  EXPECT_EQ(error_of([&] { undone.execute("ROLLBACK"); }).code(), ErrorCode::not_in_transaction);
   EXPECT_EQ(error_of([&] { undone.commit(); }).code(), ErrorCode::not_in_transaction);
+}
+
+TEST_F(MariadbSessionTest, DdlThatCommitsEarlierWorkIsAnError) {
+  Transaction tx = storage().begin();
+  insert(tx, {event("a")});
+  const Error error =
+      error_of([&] { tx.execute("CREATE TABLE " + prefix_ + "_mine (a INT) ENGINE=InnoDB"); });
+  EXPECT_EQ(error.code(), ErrorCode::not_in_transaction);
+  EXPECT_THAT(error.what(), HasSubstr("DDL commits by itself"));
 }
 
 TEST_F(MariadbSessionTest, WhatAStatementSetsDoesNotReachTheNextUser) {

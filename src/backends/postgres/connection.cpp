@@ -3,6 +3,7 @@
 
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -66,6 +67,19 @@ void ConnectionContext::use_unnamed_statements(std::string_view reason) {
   }
 }
 
+namespace {
+
+/// Waiting will not help. libpq gives no SQLSTATE for a failed connect, only the server's words.
+bool is_permanent(std::string_view why) {
+  constexpr std::array<std::string_view, 6> signs{"does not exist",        "authentication failed",
+                                                  "no pg_hba.conf entry",  "no password supplied",
+                                                  "invalid integer value", "invalid port number"};
+  return std::any_of(signs.begin(), signs.end(),
+                     [&](std::string_view sign) { return why.find(sign) != std::string_view::npos; });
+}
+
+}  // namespace
+
 Connection::Connection(ConnectionContext& context) : context_(context) {
   const std::string what = "cannot connect to " + context.name;
   // What stands before dbname can be overridden by the URL, what stands behind it cannot.
@@ -76,8 +90,12 @@ Connection::Connection(ConnectionContext& context) : context_(context) {
   const SteadyPoint deadline = std::chrono::steady_clock::now() + context.connect_timeout;
   native_.reset(PQconnectStartParams(keywords.data(), values.data(), 1));
   const auto refuse = [&](const std::string& why) {
+    if (is_permanent(why)) {
+      throw Error(ErrorCode::unavailable, {.connection_lost = true}, what, why,
+                  "correct the URL, or create the role or database that it names");
+    }
     throw Error(ErrorCode::unavailable, {.retryable = true, .connection_lost = true}, what, why,
-                "check that the server runs and that address, user and password are right");
+                "check that the server runs and that its address is right");
   };
   if (native_ == nullptr) refuse("out of memory");
   PostgresPollingStatusType state = PGRES_POLLING_WRITING;

@@ -134,9 +134,13 @@ TEST_F(SqliteStorageTest, AnotherProcessHoldingTheLockIsContention) {
   EXPECT_EQ(error.code(), ErrorCode::contention) << error.what();
   EXPECT_TRUE(error.retryable());
   EXPECT_THAT(error.what(), HasSubstr("sqlite_busy_timeout"));
-  EXPECT_EQ(
-      error_of([&] { (void)storage->outbox_store().claim({.owner = "n", .lease = 1s, .limit = 1}); }).code(),
-      ErrorCode::contention);
+  const LeaseRef held{EventId{"a"}, birth_token};
+  EXPECT_EQ(error_of([&] {
+              (void)storage->outbox_store().renew({&held, 1}, 1s);
+            }).code(),
+            ErrorCode::contention);
+  EXPECT_TRUE(storage->outbox_store().claim({.owner = "n", .lease = 1s, .limit = 1}).empty())
+      << "an idle look must not need the lock";
   other.run("COMMIT");
   Transaction tx = storage->begin();
   tx.commit();

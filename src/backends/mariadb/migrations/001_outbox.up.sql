@@ -35,6 +35,9 @@ CREATE TABLE IF NOT EXISTS {schema}_outbox_event (
   KEY outbox_event_key (pending_key, seq),
   KEY outbox_event_finished (status, done_at, event_id),
   CHECK (status BETWEEN 0 AND 3),
-  CHECK (event_id REGEXP '^[!-~]+$'),
+  CHECK (event_id <> '' AND event_id NOT REGEXP '[^!-~]'),
+  CHECK (token BETWEEN 1 AND 1000000000000000000),
+  CHECK (available_at >= '1000-01-01' AND created_at >= '1000-01-01' AND occurred_at >= '1000-01-01'),
+  CHECK (lease_until IS NULL OR lease_until >= '1000-01-01'),
   CHECK ((payload IS NULL) <> (payload_bytes IS NULL))
 ) ENGINE=InnoDB DEFAULT CHARACTER SET utf8mb4 /*M!100600 COLLATE utf8mb4_nopad_bin */ /*!80017 COLLATE utf8mb4_0900_bin */;

@@ -21,10 +21,11 @@ CREATE TABLE {schema}.outbox_event (
   last_error text,
   owner varchar(64),
   lease_until timestamptz,
-  token bigint NOT NULL DEFAULT 1,
+  token bigint NOT NULL DEFAULT 1 CHECK (token BETWEEN 1 AND 1000000000000000000),
   due_at timestamptz GENERATED ALWAYS AS
     (CASE WHEN status IN (0, 2) THEN greatest(available_at, lease_until) END) STORED,
-  CHECK ((payload IS NULL) <> (payload_bytes IS NULL))
+  CHECK ((payload IS NULL) <> (payload_bytes IS NULL)),
+  CHECK (isfinite(available_at) AND isfinite(created_at) AND isfinite(occurred_at) AND isfinite(lease_until))
 );
 CREATE INDEX outbox_event_due ON {schema}.outbox_event (due_at)
   WHERE due_at IS NOT NULL AND ordering_key IS NULL;

@@ -3,7 +3,8 @@
 CREATE TABLE {schema}_outbox_event (
   seq INTEGER PRIMARY KEY,
   -- What an EventId can be: a row that could not be named could not be marked DEAD either.
-  event_id TEXT NOT NULL UNIQUE CHECK (length(event_id) BETWEEN 1 AND 36 AND event_id NOT GLOB '*[^!-~]*'),
+  event_id TEXT NOT NULL UNIQUE
+    CHECK (length(event_id) BETWEEN 1 AND 36 AND event_id NOT GLOB '*[^!-~]*' AND instr(event_id, char(0)) = 0),
   event_type TEXT NOT NULL,
   aggregate_type TEXT,
   aggregate_id TEXT,
@@ -21,11 +22,11 @@ CREATE TABLE {schema}_outbox_event (
   last_error TEXT,
   owner TEXT,
   lease_until INTEGER,
-  token INTEGER NOT NULL DEFAULT 1,
+  token INTEGER NOT NULL DEFAULT 1 CHECK (token BETWEEN 1 AND 1000000000000000000),
   due_at INTEGER GENERATED ALWAYS AS
     (CASE WHEN status IN (0, 2) THEN max(available_at, coalesce(lease_until, available_at)) END) VIRTUAL,
   CHECK ((payload IS NULL) <> (payload_bytes IS NULL))
-);
+) STRICT;
 CREATE INDEX {schema}_outbox_event_due ON {schema}_outbox_event (due_at)
   WHERE due_at IS NOT NULL AND ordering_key IS NULL;
 CREATE INDEX {schema}_outbox_event_due_ordered ON {schema}_outbox_event (due_at)
