@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
     }
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
     const int code = shop::run_manager({pattern}, std::chrono::seconds{seconds}, self);
-    if (code == 0) {
+    if (code == 0 || code == shop::interrupted_code) {
       std::filesystem::remove_all(pattern);
     } else {
       std::fprintf(stderr, "postrider-shop: everything is kept in %s\n", pattern.c_str());

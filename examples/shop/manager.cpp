@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,12 +22,16 @@ namespace {
 using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
+/// Ctrl-C, a closed terminal or a pipe that nobody reads any more: leave, and tidy up.
+volatile std::sig_atomic_t interrupted = 0;
+
 /// A node in a process of its own, so that killing it is the real thing.
 class NodeProcess {
  public:
   NodeProcess(const std::string& program, const Place& place, bool only_deliver) : pid_(::fork()) {
     if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
     if (pid_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a node must not outlive the show
       ::execl(program.c_str(), program.c_str(), only_deliver ? "--deliver" : "--node", place.folder.c_str(),
               nullptr);
       ::_exit(127);
@@ -58,8 +63,8 @@ class Board {
  public:
   explicit Board(const Place& place)
       : counters_(Counters::map(place)), terminal_(::isatty(STDOUT_FILENO) == 1) {
-    std::printf("%6s  %10s %10s %8s %6s %8s %9s %9s  %s\n", "second", "published", "delivered", "retried",
-                "dead", "pending", "events/s", "latency", "what happens");
+    std::printf("%5s %9s %9s %7s %4s %7s %8s %8s  %s\n", "sec", "published", "delivered", "retried", "dead",
+                "pending", "events/s", "median", "what happens");
   }
 
   void draw(const postrider::OutboxCounts& counts, const std::string& what, bool force = false) {
@@ -74,13 +79,17 @@ class Board {
     }
     if (!terminal_ && !force && now < next_line_) return;
     next_line_ = now + 2s;
-    std::printf("%s%6.1f  %10llu %10llu %8llu %6lld %8lld %9.0f %6.0f us  %-44s%s", terminal_ ? "\r" : "",
+    // At most 79 columns; on a terminal the line is drawn over itself.
+    std::printf("%s%5.1f %9llu %9llu %7llu %4lld %7lld %8.0f %5.0f us  %.12s%s", terminal_ ? "\r" : "",
                 seconds, static_cast<unsigned long long>(counters_.published.load()),
                 static_cast<unsigned long long>(delivered),
                 static_cast<unsigned long long>(counters_.retried.load()),
                 static_cast<long long>(counts.dead), static_cast<long long>(counts.pending), rate_,
-                counters_.median_latency(), what.c_str(), terminal_ && !force ? "" : "\n");
-    std::fflush(stdout);
+                counters_.median_latency(), what.c_str(),
+                !terminal_ ? "\n"
+                : force    ? "\033[K\n"
+                           : "\033[K");
+    if (std::fflush(stdout) != 0) interrupted = 1;
   }
 
  private:
@@ -100,10 +109,10 @@ void print(const BalanceSheet& sheet) {
   std::printf("\nThe books\n");
   line("orders committed (the shop's own table)", sheet.orders);
   line("orders rolled back", sheet.cancelled);
-  line("events delivered", sheet.delivered);
+  line("events delivered (each counted once)", sheet.delivered);
   line("dead letters, kept for replay", sheet.dead);
   line("still pending", sheet.pending);
-  line("delivered again after the crash, with the same id", sheet.repeated);
+  line("of these delivered again after a crash, same id", sheet.repeated);
   line("lost", sheet.lost);
   line("phantoms (delivered, yet never committed)", sheet.phantom);
   std::printf("\n%s\n", sheet.balanced()
@@ -159,11 +168,15 @@ BalanceSheet check_books(const Place& place) {
 }
 
 int run_manager(const Place& place, std::chrono::seconds length, const std::string& program) {
-  std::printf("A shop takes orders for %lld seconds on embedded SQLite (%s).\n",
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, [](int) { interrupted = 1; });
+  std::signal(SIGPIPE, SIG_IGN);
+  std::printf("A shop runs for %lld seconds on embedded SQLite (%s).\n",
               static_cast<long long>(length.count()), place.url().c_str());
   std::printf(
-      "Each order and its event commit in one transaction; one in twelve is rolled back; the mail server is\n"
-      "busy at times; and in the middle the shop is killed with kill -9.\n\n");
+      "Each order and its event commit in one transaction; one in twelve is rolled\n"
+      "back; the mail server is busy at times; and in the middle the shop is killed\n"
+      "with kill -9. Median: from placing an order, its commit included, to its\n"
+      "listener.\n\n");
   // The tables first, so that the board has something to read.
   auto storage = postrider::open(place.url());
   storage->migrate();
@@ -172,7 +185,8 @@ int run_manager(const Place& place, std::chrono::seconds length, const std::stri
 
   const auto show_until = [&](SteadyClock::time_point end, const char* what,
                               NodeProcess* until_ended = nullptr) {
-    while (SteadyClock::now() < end && !(until_ended != nullptr && until_ended->ended())) {
+    while (interrupted == 0 && SteadyClock::now() < end &&
+           !(until_ended != nullptr && until_ended->ended())) {
       board.draw(outbox.admin().counts(), what);
       std::this_thread::sleep_for(100ms);
     }
@@ -181,22 +195,25 @@ int run_manager(const Place& place, std::chrono::seconds length, const std::stri
   const auto begin = SteadyClock::now();
   {
     NodeProcess node(program, place, false);
-    show_until(begin + length * 2 / 5, "the shop is open");
+    show_until(begin + length * 2 / 5, "open");
+    if (interrupted != 0) return interrupted_code;
     node.end(SIGKILL);
     board.draw(outbox.admin().counts(), "kill -9", true);
   }
   {
     NodeProcess node(program, place, false);
-    show_until(begin + length * 4 / 5, "open again, picks up what was left");
+    show_until(begin + length * 9 / 10, "open again");
+    if (interrupted != 0) return interrupted_code;
     node.end(SIGTERM);
-    board.draw(outbox.admin().counts(), "closed for the day", true);
+    board.draw(outbox.admin().counts(), "closing time", true);
   }
   {
     NodeProcess node(program, place, true);
-    show_until(SteadyClock::now() + 60s, "delivers the rest", &node);
-    board.draw(outbox.admin().counts(), "all delivered", true);
+    show_until(SteadyClock::now() + 60s, "the rest", &node);
+    board.draw(outbox.admin().counts(), "all done", true);
   }
 
+  if (interrupted != 0) return interrupted_code;
   const BalanceSheet sheet = check_books(place);
   print(sheet);
   return sheet.balanced() ? 0 : 1;

@@ -48,6 +48,9 @@ struct Counters {
 /// is left. Returns the process's exit code.
 int run_node(const Place& place, bool only_deliver);
 
+/// What a program returns that was told to leave (Ctrl-C).
+inline constexpr int interrupted_code = 130;
+
 /// The whole show. Returns 0 when the books balance.
 int run_manager(const Place& place, std::chrono::seconds length, const std::string& program);
 
