@@ -125,8 +125,9 @@ class Outbox final : public Service {
 
   /// Checks that the tables are there, then starts workers, completer and poller.
   void start() override;
-  /// Takes no new events, delivers what is queued until `drain_timeout`, gives the rest back to the database. Running
-  /// listeners are waited for, however long they take. Throws Error(invalid_argument) inside a listener.
+  /// Takes no new events, delivers what is queued until `drain_timeout`, gives the rest back to the database.
+  /// Running listeners are waited for, however long they take. Throws Error(invalid_argument) inside a
+  /// listener.
   void stop() override;
   [[nodiscard]] bool running() const noexcept override;
 
