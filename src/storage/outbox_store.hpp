@@ -106,7 +106,8 @@ class OutboxStore {
   /// taken with its key. Results of one key are in order of seq.
   virtual std::vector<ClaimedEvent> claim(const ClaimRequest& request) = 0;
 
-  /// Extends the leases to `lease` from now. Returns those that are still held: pending, and with this token.
+  /// Extends the leases to `lease` from now. Returns those that are still held: pending,
+  /// with this token, and not given back (a late renewal must not lease a row to nobody).
   virtual std::vector<EventId> renew(std::span<const LeaseRef> held, Duration lease) = 0;
 
   /// Writes results. Returns how many rows were changed; the rest were stale. All or nothing on error.

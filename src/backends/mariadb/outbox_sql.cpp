@@ -81,7 +81,7 @@ OutboxSql::OutboxSql(const Identifier& schema)
                        ", token = token + 1 WHERE seq IN ({list})")),
       defer(over(table, "UPDATE {table} SET owner = NULL, lease_until = " POSTRIDER_AT " WHERE seq = ?")),
       lock_held(over(table,
-                     "SELECT seq, event_id, token FROM {table} FORCE INDEX (outbox_event_id) "
+                     "SELECT seq, event_id, token, owner FROM {table} FORCE INDEX (outbox_event_id) "
                      "WHERE event_id IN ({list}) AND status IN (0, 2) FOR UPDATE")),
       extend(over(table, "UPDATE {table} FORCE INDEX (PRIMARY) SET lease_until = " POSTRIDER_NOW
                          " + INTERVAL ? MICROSECOND WHERE seq IN ({list})")),

@@ -205,6 +205,8 @@ std::vector<EventId> MariadbOutboxStore::renew(std::span<const LeaseRef> held, D
         renewed.clear();
         std::vector<std::int64_t> seqs;
         run_list(link, sql_.lock_held, {}, ids, {}, [&](const RowView& row) {
+          // Given back: a late renewal must not lease the row to nobody.
+          if (row.is_null(3)) return;
           if (!refs.contains({row.text(1), row.integer(2)})) return;
           renewed.emplace_back(row.text(1));
           seqs.push_back(row.integer(0));

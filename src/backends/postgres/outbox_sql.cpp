@@ -150,7 +150,8 @@ OutboxSql::OutboxSql(const Identifier& schema)
 
       renew(make("UPDATE {t} AS t SET lease_until = {now:4} + $3::interval FROM unnest($1::text[], "
                  "$2::bigint[]) AS u(id, token) "
-                 "WHERE t.event_id = u.id AND t.token = u.token AND t.status IN (0, 2) RETURNING t.event_id",
+                 "WHERE t.event_id = u.id AND t.token = u.token AND t.status IN (0, 2) AND t.owner IS NOT "
+                 "NULL RETURNING t.event_id",
                  table)),
 
       done(make("UPDATE {t} SET status = 1, done_at = {now:3}, owner = NULL, lease_until = NULL "

@@ -26,7 +26,7 @@ OutboxSql::OutboxSql(const Identifier& schema) {
          "payload,"
          " payload_bytes, occurred_at, created_at, attempts, token";
   defer = update + "owner = null, lease_until = ? where seq = ?";
-  renew = update + "lease_until = ?" + if_held;
+  renew = update + "lease_until = ?" + if_held + " and owner is not null";
   done = update + "status = 1, done_at = ?, " + free_again + if_held;
   retry = update + "status = 2, attempts = ?, available_at = ?, last_error = ?, " + free_again + if_held;
   later = update + "available_at = ?, " + free_again + if_held;

@@ -183,5 +183,14 @@ TEST_P(OutboxClaim, RowsPublishedMeanwhileAreFoundByTheNextClaim) {
   EXPECT_THAT(claim("n2"), ElementsAre("b"));
 }
 
+TEST_P(OutboxClaim, ARowThatWasGivenBackIsNotRenewed) {
+  publish("a");
+  claim("n1");
+  const LeaseRef lease = held("a");
+  EXPECT_EQ(complete(lease, Completion::Kind::release), 1U);
+  EXPECT_TRUE(store().renew({&lease, 1}, 30s).empty()) << "it would be leased to nobody";
+  EXPECT_THAT(claim("n2"), ::testing::ElementsAre("a"));
+}
+
 }  // namespace
 }  // namespace postrider::conformance

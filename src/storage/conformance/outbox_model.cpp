@@ -163,7 +163,7 @@ bool OutboxModel::complete(const Completion& completion, TimePoint now) {
 
 bool OutboxModel::renew(const LeaseRef& lease, TimePoint until) {
   ModelRow* row = held(lease);
-  if (row == nullptr) return false;
+  if (row == nullptr || row->owner.empty()) return false;
   row->lease_until = until;
   return true;
 }
