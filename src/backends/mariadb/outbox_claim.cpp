@@ -253,6 +253,7 @@ class Claim {
     std::unordered_map<std::int64_t, Micros> until;
     std::vector<std::int64_t> seqs;
     for (const DueRow& row : rows) {
+      if (row.key == full_at_) break;  // from here on nobody has looked
       const Micros blocked_until = blocked_until_.at(row.key);
       if (taken_.contains(row.seq) || blocked_until == nothing_known) continue;
       seqs.push_back(row.seq);
