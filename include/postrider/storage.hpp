@@ -18,6 +18,11 @@ namespace postrider {
 
 class OutboxStore;
 class OutboxAdminStore;
+class QueueStore;
+class QueueAdminStore;
+class LogStore;
+class ProjectionStore;
+class WakeChannel;
 
 struct StorageOptions {
   /// Connections at most (1 to 1000). SQLite: readers; it has one writer in any case.
@@ -66,6 +71,12 @@ class Storage {
   /// The ports behind the engines; see src/storage.
   [[nodiscard]] virtual OutboxStore& outbox_store() = 0;
   [[nodiscard]] virtual OutboxAdminStore& outbox_admin_store() = 0;
+  [[nodiscard]] virtual QueueStore& queue_store();
+  [[nodiscard]] virtual QueueAdminStore& queue_admin_store();
+  [[nodiscard]] virtual LogStore& log_store();
+  [[nodiscard]] virtual ProjectionStore& projection_store();
+  /// Wakes other nodes; null where the database cannot.
+  [[nodiscard]] virtual WakeChannel* wake_channel() noexcept { return nullptr; }
 };
 
 /// One kind of database that `open` can use: which URL schemes it takes, and how to open them.

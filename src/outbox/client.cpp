@@ -23,7 +23,7 @@ struct Staged::Pending {
   OutboxStore* store = nullptr;
   std::shared_ptr<OutboxDispatcher> dispatcher;
   OutboxDispatcher::HotPlaces places;
-  std::vector<QueuedEvent> hot;
+  std::vector<OutboxItem> hot;
   bool left_to_poller = false;
   std::vector<SteadyPoint> delayed{};
   Duration lease{};
@@ -36,7 +36,7 @@ struct Staged::Pending {
       // Stopped between insert and commit. The rows are leased to a node that will not deliver them: free
       // them.
       std::vector<Completion> releases;
-      for (const QueuedEvent& event : hot) {
+      for (const OutboxItem& event : hot) {
         releases.push_back({LeaseRef{event.id(), event.token}, Completion::Kind::release, {}, {}, {}});
       }
       store->complete(releases);
@@ -49,13 +49,13 @@ struct Staged::Pending {
   /// now on for a whole lease; rows that are not there were rolled back, and nobody hears of them.
   void verify() {
     std::vector<LeaseRef> claimed;
-    for (const QueuedEvent& event : hot) claimed.push_back({event.id(), event.token});
+    for (const OutboxItem& event : hot) claimed.push_back({event.id(), event.token});
     if (claimed.empty()) return;
     const SteadyPoint asked = clock->steady_now();
     const std::vector<EventId> kept = store->renew(claimed, lease);
     const std::unordered_set<EventId> there(kept.begin(), kept.end());
-    std::erase_if(hot, [&](const QueuedEvent& event) { return !there.contains(event.id()); });
-    for (QueuedEvent& event : hot) event.lease_end = asked + lease;
+    std::erase_if(hot, [&](const OutboxItem& event) { return !there.contains(event.id()); });
+    for (OutboxItem& event : hot) event.lease_end = asked + lease;
   }
 };
 

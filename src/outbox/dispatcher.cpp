@@ -15,7 +15,7 @@ namespace {
 /// Whose worker this thread is.
 thread_local const OutboxDispatcher* working_for = nullptr;
 
-FinishedEvent release_of(const QueuedEvent& event) {
+FinishedEvent release_of(const OutboxItem& event) {
   return {Completion{LeaseRef{event.id(), event.token}, Completion::Kind::release, event.failed, {}, {}},
           event.ordering_key};
 }
@@ -59,7 +59,7 @@ OutboxDispatcher::OutboxDispatcher(OutboxStore& store, ListenerRegistry& listene
       completer_(completer),
       in_flight_(in_flight),
       options_(std::move(options)),
-      queues_{Ring<QueuedEvent>(options_.hot_capacity), Ring<QueuedEvent>(options_.cold_capacity)} {}
+      queues_{Ring<OutboxItem>(options_.hot_capacity), Ring<OutboxItem>(options_.cold_capacity)} {}
 
 OutboxDispatcher::~OutboxDispatcher() {
   stop();
@@ -76,7 +76,7 @@ void OutboxDispatcher::start() {
 }
 
 void OutboxDispatcher::stop() {
-  std::vector<QueuedEvent> left;
+  std::vector<OutboxItem> left;
   {
     const MutexLock lock(mutex_);
     accepting_ = false;
@@ -91,7 +91,7 @@ void OutboxDispatcher::stop() {
     // events.
     while (!queues_.hot.empty()) left.push_back(queues_.hot.pop());
     while (!queues_.cold.empty()) left.push_back(queues_.cold.pop());
-    for (const QueuedEvent& event : left) --(event.source == Source::hot ? hot_used_ : cold_used_);
+    for (const OutboxItem& event : left) --(event.source == Source::hot ? hot_used_ : cold_used_);
     queued_ -= left.size();
     if (running_ > 0) {
       options_.log(LogLevel::warning,
@@ -103,7 +103,7 @@ void OutboxDispatcher::stop() {
   if (!left.empty()) {
     options_.log(LogLevel::warning, "postrider: gives " + std::to_string(left.size()) +
                                         " undelivered events back to the database while stopping");
-    for (const QueuedEvent& event : left) leave_lane(event, false);
+    for (const OutboxItem& event : left) leave_lane(event, false);
     give_back(left);
   }
   for (std::thread& worker : workers_) worker.join();
@@ -128,7 +128,7 @@ OutboxDispatcher::HotPlaces OutboxDispatcher::reserve_hot(const std::shared_ptr<
   return {self, granted};
 }
 
-bool OutboxDispatcher::enqueue_hot(std::vector<QueuedEvent>& events, HotPlaces places) {
+bool OutboxDispatcher::enqueue_hot(std::vector<OutboxItem>& events, HotPlaces places) {
   {
     const MutexLock lock(mutex_);
     // From here on the places are counted by the events themselves.
@@ -143,7 +143,7 @@ bool OutboxDispatcher::enqueue_hot(std::vector<QueuedEvent>& events, HotPlaces p
   return true;
 }
 
-bool OutboxDispatcher::enqueue_cold(std::vector<QueuedEvent>& events) {
+bool OutboxDispatcher::enqueue_cold(std::vector<OutboxItem>& events) {
   {
     const MutexLock lock(mutex_);
     if (!accepting_) return false;
@@ -154,15 +154,15 @@ bool OutboxDispatcher::enqueue_cold(std::vector<QueuedEvent>& events) {
   return true;
 }
 
-void OutboxDispatcher::enqueue(std::vector<QueuedEvent>& events, bool hot) {
+void OutboxDispatcher::enqueue(std::vector<OutboxItem>& events, bool hot) {
   const SteadyPoint now = options_.clock->steady_now();
-  std::vector<QueuedEvent> given_back;
+  std::vector<OutboxItem> given_back;
   std::vector<FinishedEvent> to_write_again;
   std::unordered_set<std::string> held_back;  // keys of which an earlier event has to wait
   std::size_t accepted = 0;
   {
     const MutexLock lock(mutex_);
-    for (QueuedEvent& event : events) {
+    for (OutboxItem& event : events) {
       event.enqueued = now;
       const InFlightTracker::Hold hold{static_cast<std::int64_t>(event.token), event.lease_end};
       if (!in_flight_.try_acquire(event.id(), hold) && !later_life(event, hot, hold, to_write_again)) {
@@ -188,7 +188,7 @@ void OutboxDispatcher::enqueue(std::vector<QueuedEvent>& events, bool hot) {
   for (FinishedEvent& result : to_write_again) submit(std::move(result));
   // Not worth waiting for on the publisher's thread: what the completer cannot take comes free with its
   // lease.
-  for (const QueuedEvent& event : given_back) {
+  for (const OutboxItem& event : given_back) {
     if (!options_.run_inline && completer_.try_submit(release_of(event))) continue;
     in_flight_.release(event.id());
   }
@@ -201,7 +201,7 @@ void OutboxDispatcher::enqueue(std::vector<QueuedEvent>& events, bool hot) {
   }
 }
 
-void OutboxDispatcher::admit(QueuedEvent event, std::vector<QueuedEvent>& given_back) {
+void OutboxDispatcher::admit(OutboxItem event, std::vector<OutboxItem>& given_back) {
   if (event.ordered()) {
     const Source source = event.source;
     switch (lanes_.arrive(event)) {
@@ -222,7 +222,7 @@ void OutboxDispatcher::admit(QueuedEvent event, std::vector<QueuedEvent>& given_
   make_ready(std::move(event));
 }
 
-void OutboxDispatcher::make_ready(QueuedEvent event) {
+void OutboxDispatcher::make_ready(OutboxItem event) {
   (event.source == Source::hot ? queues_.hot : queues_.cold).push(std::move(event));
 }
 
@@ -237,13 +237,13 @@ void OutboxDispatcher::request_poll(std::optional<SteadyPoint> when) {
   if (accepting_ && on_poll_wanted_) on_poll_wanted_(when);
 }
 
-QueuedEvent OutboxDispatcher::take() {
+OutboxItem OutboxDispatcher::take() {
   bool hot = !queues_.hot.empty();
   if (hot && !queues_.cold.empty()) {
     hot = turn_ < 2;
     turn_ = (turn_ + 1) % 3;
   }
-  QueuedEvent event = hot ? queues_.hot.pop() : queues_.cold.pop();
+  OutboxItem event = hot ? queues_.hot.pop() : queues_.cold.pop();
   --(hot ? hot_used_ : cold_used_);
   --queued_;
   ++running_;
@@ -253,7 +253,7 @@ QueuedEvent OutboxDispatcher::take() {
 void OutboxDispatcher::work() {
   working_for = this;
   for (;;) {
-    QueuedEvent event;
+    OutboxItem event;
     bool cold_room_now = false;
     {
       const MutexLock lock(mutex_);
@@ -276,7 +276,7 @@ void OutboxDispatcher::work() {
 
 void OutboxDispatcher::run_inline() {
   for (;;) {
-    QueuedEvent event;
+    OutboxItem event;
     {
       const MutexLock lock(mutex_);
       if (queues_.hot.empty() && queues_.cold.empty()) return;
@@ -288,7 +288,7 @@ void OutboxDispatcher::run_inline() {
   }
 }
 
-void OutboxDispatcher::process(QueuedEvent event) {
+void OutboxDispatcher::process(OutboxItem event) {
   failpoint("outbox.process.before");
   try {
     if (!still_held(event)) {
@@ -336,7 +336,7 @@ void OutboxDispatcher::process(QueuedEvent event) {
 }
 
 /// Checks the fence before anything is run: a lease that may have ended is asked for again, by its token.
-bool OutboxDispatcher::still_held(QueuedEvent& event) {
+bool OutboxDispatcher::still_held(OutboxItem& event) {
   const auto hold = in_flight_.find(event.id());
   if (!hold) return false;
   event.token = Token{hold->token};
@@ -353,7 +353,7 @@ bool OutboxDispatcher::still_held(QueuedEvent& event) {
 
 /// A hot event of a key must not overtake one that another node, or a retry, still has to deliver. What this
 /// process has delivered itself may still look pending while its result is on the way to the database.
-bool OutboxDispatcher::first_of_its_key(const QueuedEvent& event) {
+bool OutboxDispatcher::first_of_its_key(const OutboxItem& event) {
   // Taken before the database is asked: a result that is flushed meanwhile may still look pending to the
   // question. No other event of the key can end here meanwhile, this one has the lane.
   std::unordered_set<EventId> finished;
@@ -366,7 +366,7 @@ bool OutboxDispatcher::first_of_its_key(const QueuedEvent& event) {
   return std::all_of(before.begin(), before.end(), [&](const EventId& id) { return finished.contains(id); });
 }
 
-Outcome OutboxDispatcher::run_listeners(const QueuedEvent& event) {
+Outcome OutboxDispatcher::run_listeners(const OutboxItem& event) {
   const auto listeners = listeners_.listeners_for(event.event->type());
   if (listeners->empty()) {
     return Outcome::failed("no listener is registered for event type '" + event.event->type() +
@@ -386,20 +386,20 @@ Outcome OutboxDispatcher::run_listeners(const QueuedEvent& event) {
   }
 }
 
-void OutboxDispatcher::finish(const QueuedEvent& event, Completion completion) {
+void OutboxDispatcher::finish(const OutboxItem& event, Completion completion) {
   // The lane learns first: once the result is submitted, `flushed` may come at any moment.
   if (event.ordered()) leave_lane(event, for_good(completion));
   submit({std::move(completion), event.ordering_key});
 }
 
-void OutboxDispatcher::leave_lane(const QueuedEvent& event, bool may_be_followed) {
+void OutboxDispatcher::leave_lane(const OutboxItem& event, bool may_be_followed) {
   if (!event.ordered()) return;
   KeyLanes::Ended ended;
   bool next_ready = false;
   {
     const MutexLock lock(mutex_);
     ended = lanes_.ended(event, may_be_followed && !stopping_);
-    for (const QueuedEvent& waiting : ended.given_back) {
+    for (const OutboxItem& waiting : ended.given_back) {
       --queued_;
       --(waiting.source == Source::hot ? hot_used_ : cold_used_);
     }
@@ -413,14 +413,14 @@ void OutboxDispatcher::leave_lane(const QueuedEvent& event, bool may_be_followed
 }
 
 /// Lets go of an event without writing anything about it.
-void OutboxDispatcher::drop(const QueuedEvent& event) {
+void OutboxDispatcher::drop(const OutboxItem& event) {
   leave_lane(event, false);
   const FinishedEvent gone = release_of(event);
   flushed({&gone, 1});
 }
 
-void OutboxDispatcher::give_back(std::span<const QueuedEvent> events) {
-  for (const QueuedEvent& event : events) submit(release_of(event));
+void OutboxDispatcher::give_back(std::span<const OutboxItem> events) {
+  for (const OutboxItem& event : events) submit(release_of(event));
 }
 
 void OutboxDispatcher::submit(FinishedEvent result) {
@@ -437,7 +437,7 @@ void OutboxDispatcher::submit(FinishedEvent result) {
 }
 
 /// An event has been claimed that this process holds already. False: it is not to be queued now.
-bool OutboxDispatcher::later_life(QueuedEvent& event, bool hot, const InFlightTracker::Hold& hold,
+bool OutboxDispatcher::later_life(OutboxItem& event, bool hot, const InFlightTracker::Hold& hold,
                                   std::vector<FinishedEvent>& to_write_again) {
   if (hot) return false;
   const auto ended = ended_meanwhile_.find(event.id());
@@ -459,9 +459,9 @@ bool OutboxDispatcher::later_life(QueuedEvent& event, bool hot, const InFlightTr
 
 std::vector<std::string> OutboxDispatcher::flushed(std::span<const FinishedEvent> results) {
   std::vector<std::string> keys;
-  std::vector<QueuedEvent> again;
+  std::vector<OutboxItem> again;
   for (const FinishedEvent& result : results) {
-    std::optional<QueuedEvent> copy = take_waiting_copy(result.completion.lease);
+    std::optional<OutboxItem> copy = take_waiting_copy(result.completion.lease);
     if (copy && missed_by_this_claim(result.completion, copy->token)) {
       FinishedEvent rewritten = result;
       rewritten.completion.lease.token = copy->token;
@@ -471,16 +471,16 @@ std::vector<std::string> OutboxDispatcher::flushed(std::span<const FinishedEvent
     if (forget(result, !copy)) keys.push_back(result.ordering_key);
     if (copy) again.push_back(std::move(*copy));
   }
-  for (QueuedEvent& copy : again) requeue(std::move(copy));
+  for (OutboxItem& copy : again) requeue(std::move(copy));
   return keys;
 }
 
 /// A copy that was claimed after the result's own claim.
-std::optional<QueuedEvent> OutboxDispatcher::take_waiting_copy(const LeaseRef& finished) {
+std::optional<OutboxItem> OutboxDispatcher::take_waiting_copy(const LeaseRef& finished) {
   const MutexLock lock(mutex_);
   const auto found = waiting_copies_.find(finished.id);
   if (found == waiting_copies_.end()) return std::nullopt;
-  QueuedEvent copy = std::move(found->second);
+  OutboxItem copy = std::move(found->second);
   waiting_copies_.erase(found);
   // Claimed before the listeners ended: the result was written under this very claim.
   if (copy.token <= finished.token) return std::nullopt;
@@ -500,8 +500,8 @@ bool OutboxDispatcher::forget(const FinishedEvent& result, bool may_come_again) 
 }
 
 /// Queues a copy whose row came to a new life (a retry, a replay) while the last result was being written.
-void OutboxDispatcher::requeue(QueuedEvent copy) {
-  std::vector<QueuedEvent> events;
+void OutboxDispatcher::requeue(OutboxItem copy) {
+  std::vector<OutboxItem> events;
   events.push_back(std::move(copy));
   // One with a key goes back instead: those that were claimed before it, if any, are no longer here.
   if (!events.front().ordered() && cold_room() > 0 && enqueue_cold(events)) return;

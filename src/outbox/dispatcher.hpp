@@ -17,7 +17,7 @@
 #include "outbox/completer.hpp"
 #include "outbox/decide.hpp"
 #include "outbox/key_lanes.hpp"
-#include "outbox/queued_event.hpp"
+#include "outbox/outbox_item.hpp"
 #include "outbox/registry.hpp"
 #include "postrider/detail/sync.hpp"
 #include "postrider/log.hpp"
@@ -82,10 +82,10 @@ class OutboxDispatcher {
 
   /// Queues committed events on reserved places; there must be one for each. Never blocks. Returns false,
   /// taking nothing, when the dispatcher is stopping; else moves from `events`.
-  [[nodiscard]] bool enqueue_hot(std::vector<QueuedEvent>& events, HotPlaces places);
+  [[nodiscard]] bool enqueue_hot(std::vector<OutboxItem>& events, HotPlaces places);
   /// Queues claimed events. The caller has made sure of the room, see `cold_room`. Returns false, taking
   /// nothing, when the dispatcher is stopping; else moves from `events`.
-  [[nodiscard]] bool enqueue_cold(std::vector<QueuedEvent>& events);
+  [[nodiscard]] bool enqueue_cold(std::vector<OutboxItem>& events);
   [[nodiscard]] std::size_t cold_room() const;
 
   /// Lasts from before the poller asks for rows until it has queued them. A result that becomes stale
@@ -120,30 +120,30 @@ class OutboxDispatcher {
 
  private:
   struct Queues {
-    Ring<QueuedEvent> hot;
-    Ring<QueuedEvent> cold;
+    Ring<OutboxItem> hot;
+    Ring<OutboxItem> cold;
   };
 
-  void enqueue(std::vector<QueuedEvent>& events, bool hot);
+  void enqueue(std::vector<OutboxItem>& events, bool hot);
   /// Puts the event where it belongs; turned-away ones go to `given_back`.
-  void admit(QueuedEvent event, std::vector<QueuedEvent>& given_back) POSTRIDER_REQUIRES(mutex_);
-  void make_ready(QueuedEvent event) POSTRIDER_REQUIRES(mutex_);
-  [[nodiscard]] QueuedEvent take() POSTRIDER_REQUIRES(mutex_);
+  void admit(OutboxItem event, std::vector<OutboxItem>& given_back) POSTRIDER_REQUIRES(mutex_);
+  void make_ready(OutboxItem event) POSTRIDER_REQUIRES(mutex_);
+  [[nodiscard]] OutboxItem take() POSTRIDER_REQUIRES(mutex_);
   void work();
   void run_inline();
-  void process(QueuedEvent event);
-  [[nodiscard]] bool still_held(QueuedEvent& event);
-  [[nodiscard]] bool first_of_its_key(const QueuedEvent& event);
-  [[nodiscard]] Outcome run_listeners(const QueuedEvent& event);
-  void finish(const QueuedEvent& event, Completion completion);
-  void leave_lane(const QueuedEvent& event, bool may_be_followed);
-  [[nodiscard]] bool later_life(QueuedEvent& event, bool hot, const InFlightTracker::Hold& hold,
+  void process(OutboxItem event);
+  [[nodiscard]] bool still_held(OutboxItem& event);
+  [[nodiscard]] bool first_of_its_key(const OutboxItem& event);
+  [[nodiscard]] Outcome run_listeners(const OutboxItem& event);
+  void finish(const OutboxItem& event, Completion completion);
+  void leave_lane(const OutboxItem& event, bool may_be_followed);
+  [[nodiscard]] bool later_life(OutboxItem& event, bool hot, const InFlightTracker::Hold& hold,
                                 std::vector<FinishedEvent>& to_write_again) POSTRIDER_REQUIRES(mutex_);
-  [[nodiscard]] std::optional<QueuedEvent> take_waiting_copy(const LeaseRef& finished);
+  [[nodiscard]] std::optional<OutboxItem> take_waiting_copy(const LeaseRef& finished);
   bool forget(const FinishedEvent& result, bool may_come_again);
-  void requeue(QueuedEvent copy);
-  void drop(const QueuedEvent& event);
-  void give_back(std::span<const QueuedEvent> events);
+  void requeue(OutboxItem copy);
+  void drop(const OutboxItem& event);
+  void give_back(std::span<const OutboxItem> events);
   [[nodiscard]] double random();
 
   OutboxStore& store_;
@@ -168,7 +168,7 @@ class OutboxDispatcher {
   /// Done or dead, written while a claim was under way; still in flight until it is over.
   std::unordered_map<EventId, Completion> ended_meanwhile_ POSTRIDER_GUARDED_BY(mutex_);
   /// Claimed again while they are held here; at most one for each event in flight.
-  std::unordered_map<EventId, QueuedEvent> waiting_copies_ POSTRIDER_GUARDED_BY(mutex_);
+  std::unordered_map<EventId, OutboxItem> waiting_copies_ POSTRIDER_GUARDED_BY(mutex_);
   bool accepting_ POSTRIDER_GUARDED_BY(mutex_) = false;
   bool stopping_ POSTRIDER_GUARDED_BY(mutex_) = false;  // workers end as soon as they can
   std::vector<std::thread> workers_;

@@ -6,7 +6,7 @@
 
 namespace postrider {
 
-KeyLanes::Arrival KeyLanes::arrive(QueuedEvent& event) {
+KeyLanes::Arrival KeyLanes::arrive(OutboxItem& event) {
   Lane& lane = lanes_[event.ordering_key];
   if (lane.broken) return Arrival::turned_away;
   ++lane.outstanding;
@@ -18,7 +18,7 @@ KeyLanes::Arrival KeyLanes::arrive(QueuedEvent& event) {
   return Arrival::waits;
 }
 
-KeyLanes::Ended KeyLanes::ended(const QueuedEvent& event, bool for_good) {
+KeyLanes::Ended KeyLanes::ended(const OutboxItem& event, bool for_good) {
   Ended result;
   const auto found = lanes_.find(event.ordering_key);
   if (found == lanes_.end()) return result;

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "outbox/queued_event.hpp"
+#include "outbox/outbox_item.hpp"
 
 namespace postrider {
 
@@ -24,14 +24,14 @@ class KeyLanes {
  public:
   enum class Arrival { runs, waits, turned_away };
   struct Ended {
-    std::optional<QueuedEvent> next;      ///< to be run now
-    std::vector<QueuedEvent> given_back;  ///< to be returned to the database, in order
+    std::optional<OutboxItem> next;      ///< to be run now
+    std::vector<OutboxItem> given_back;  ///< to be returned to the database, in order
   };
 
   /// Moves from `event` only when it waits. Unless turned away, the lane remembers the event until `flushed`.
-  Arrival arrive(QueuedEvent& event);
+  Arrival arrive(OutboxItem& event);
   /// The lane's running event has been run. `for_good`: it is done or dead, the next may follow.
-  Ended ended(const QueuedEvent& event, bool for_good);
+  Ended ended(const OutboxItem& event, bool for_good);
   /// The event's result is in the database. True when the lane is gone and was not broken: the key may have
   /// more.
   bool flushed(const std::string& key, const EventId& id);
@@ -41,7 +41,7 @@ class KeyLanes {
 
  private:
   struct Lane {
-    std::deque<QueuedEvent> waiting;
+    std::deque<OutboxItem> waiting;
     std::unordered_set<EventId> finished;
     std::size_t outstanding = 0;  // waiting, running, or not yet flushed
     bool running = false;

@@ -6,8 +6,8 @@
 namespace postrider {
 namespace {
 
-QueuedEvent event(const char* id, const char* key = "k") {
-  QueuedEvent queued;
+OutboxItem event(const char* id, const char* key = "k") {
+  OutboxItem queued;
   queued.event = Event::builder("T").id(EventId{id}).json("{}").build();
   queued.ordering_key = key;
   return queued;
@@ -15,9 +15,9 @@ QueuedEvent event(const char* id, const char* key = "k") {
 
 TEST(KeyLanes, OneOfAKeyRunsTheOthersWait) {
   KeyLanes lanes;
-  QueuedEvent a = event("a");
-  QueuedEvent b = event("b");
-  QueuedEvent other = event("o", "other");
+  OutboxItem a = event("a");
+  OutboxItem b = event("b");
+  OutboxItem other = event("o", "other");
   EXPECT_EQ(lanes.arrive(a), KeyLanes::Arrival::runs);
   EXPECT_EQ(lanes.arrive(b), KeyLanes::Arrival::waits);
   EXPECT_EQ(lanes.arrive(other), KeyLanes::Arrival::runs);
@@ -30,8 +30,8 @@ TEST(KeyLanes, OneOfAKeyRunsTheOthersWait) {
 
 TEST(KeyLanes, ALaneLastsUntilEverythingIsFlushed) {
   KeyLanes lanes;
-  QueuedEvent a = event("a");
-  QueuedEvent b = event("b");
+  OutboxItem a = event("a");
+  OutboxItem b = event("b");
   EXPECT_EQ(lanes.arrive(a), KeyLanes::Arrival::runs);
   EXPECT_FALSE(lanes.ended(a, true).next);
   EXPECT_EQ(lanes.finished("k"), std::unordered_set<EventId>{EventId{"a"}});
@@ -45,10 +45,10 @@ TEST(KeyLanes, ALaneLastsUntilEverythingIsFlushed) {
 
 TEST(KeyLanes, AFailureGivesBackThoseBehindIt) {
   KeyLanes lanes;
-  QueuedEvent a = event("a");
-  QueuedEvent b = event("b");
-  QueuedEvent c = event("c");
-  QueuedEvent late = event("d");
+  OutboxItem a = event("a");
+  OutboxItem b = event("b");
+  OutboxItem c = event("c");
+  OutboxItem late = event("d");
   EXPECT_EQ(lanes.arrive(a), KeyLanes::Arrival::runs);
   EXPECT_EQ(lanes.arrive(b), KeyLanes::Arrival::waits);
   EXPECT_EQ(lanes.arrive(c), KeyLanes::Arrival::waits);
@@ -71,7 +71,7 @@ TEST(KeyLanes, AFailureGivesBackThoseBehindIt) {
 TEST(KeyLanes, ForgetsKeysThatNobodyUses) {
   KeyLanes lanes;
   for (int i = 0; i < 100; ++i) {
-    QueuedEvent one = event("x", ("key" + std::to_string(i)).c_str());
+    OutboxItem one = event("x", ("key" + std::to_string(i)).c_str());
     EXPECT_EQ(lanes.arrive(one), KeyLanes::Arrival::runs);
     lanes.ended(one, true);
     EXPECT_TRUE(lanes.flushed(one.ordering_key, one.id()));

@@ -148,7 +148,7 @@ std::size_t OutboxPoller::poll_once() {
   options_.metrics->observe_claim(claimed.size(),
                                   std::chrono::duration_cast<Duration>(options_.clock->steady_now() - asked));
 
-  std::vector<QueuedEvent> events;
+  std::vector<OutboxItem> events;
   events.reserve(claimed.size());
   TimePoint oldest = TimePoint::max();
   for (ClaimedEvent& row : claimed) {
@@ -174,7 +174,7 @@ std::size_t OutboxPoller::poll_once() {
       claimed.empty() ? Duration::zero() : std::max(Duration::zero(), options_.clock->now() - oldest));
   if (!events.empty()) {
     if (!dispatcher_.enqueue_cold(events)) {
-      for (const QueuedEvent& event : events) {
+      for (const OutboxItem& event : events) {
         dispatcher_.submit(
             {Completion{{event.id(), event.token}, Completion::Kind::release, {}, {}, {}}, {}});
       }

@@ -11,15 +11,13 @@
 
 #include "postrider/event.hpp"
 #include "postrider/outbox_admin.hpp"
+#include "postrider/queued_event.hpp"
 #include "postrider/retry_policy.hpp"
 #include "postrider/transaction.hpp"
 
 namespace postrider {
 
-/// Fences a row: grows by one with every claim (a row is born with 1), so that whoever held it before cannot
-/// write any more.
-enum class Token : std::int64_t {};
-
+/// An outbox row is born with this one.
 inline constexpr Token birth_token{1};
 
 /// What `last_error` keeps of a message, cut on a character boundary.

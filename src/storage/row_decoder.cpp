@@ -20,7 +20,7 @@ EventId decode_id(std::string_view text) {
   }
 }
 
-Event decode_event(const OutboxColumns& columns, const EventId& id) {
+Event build_event(const OutboxColumns& columns, const EventId& id) {
   EventBuilder builder{EventType(columns.event_type)};
   builder.id(id).occurred_at(columns.occurred_at);
   if (!columns.aggregate_type.empty()) builder.aggregate_type(AggregateType(columns.aggregate_type));
@@ -47,11 +47,21 @@ ClaimedEvent decode_row(const OutboxColumns& columns) {
       std::clamp<std::int64_t>(columns.attempts, 0, std::numeric_limits<std::int32_t>::max()))};
   claimed.created_at = columns.created_at;
   try {
-    claimed.event = decode_event(columns, claimed.lease.id);
+    claimed.event = build_event(columns, claimed.lease.id);
   } catch (const Error& e) {
     claimed.decode_error = e.what();
   }
   return claimed;
+}
+
+DecodedEvent decode_event(const OutboxColumns& columns) {
+  DecodedEvent decoded;
+  try {
+    decoded.event = build_event(columns, EventId(columns.event_id));
+  } catch (const Error& e) {
+    decoded.error = e.what();
+  }
+  return decoded;
 }
 
 std::string stored_error(std::string_view message) {

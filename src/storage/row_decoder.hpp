@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "storage/outbox_store.hpp"
@@ -34,6 +36,14 @@ struct OutboxColumns {
 /// The id alone is not forgiven: a row without a valid EventId could not even be marked DEAD. The tables'
 /// CHECK keeps such rows out; where one is found all the same this throws Error(schema).
 [[nodiscard]] ClaimedEvent decode_row(const OutboxColumns& columns);
+
+/// An event made of the columns that all tables of events have; `attempts` and `token` are not looked at.
+/// Empty with `error` set when the row is no valid event, its id included.
+struct DecodedEvent {
+  std::optional<Event> event{};
+  std::string error{};
+};
+[[nodiscard]] DecodedEvent decode_event(const OutboxColumns& columns);
 
 /// What `last_error` keeps of a message: repaired to valid UTF-8 without NUL, cut at `max_error_chars`
 /// characters.

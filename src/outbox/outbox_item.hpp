@@ -11,7 +11,7 @@
 namespace postrider {
 
 /// An event on its way to the listeners. The payload is shared with whoever published it.
-struct QueuedEvent {
+struct OutboxItem {
   std::optional<Event> event{};  ///< empty only in a slot that nobody uses
   Token token{};
   Attempt failed{};

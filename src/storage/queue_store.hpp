@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "postrider/queued_event.hpp"
+#include "postrider/transaction.hpp"
+
+namespace postrider {
+
+/// Priorities go from 0 (the default) to this one (first).
+inline constexpr int max_priority = 9;
+
+/// One row to insert. Borrowed from the caller for the time of the call.
+struct NewQueueRow {
+  const Event* event = nullptr;
+  int priority = 0;
+  std::string_view ordering_key{};  ///< empty: none
+  /// While a row with this key is in the queue (pending, processing or in quarantine) another one is not
+  /// inserted. Empty: none.
+  std::string_view dedupe_key{};
+};
+
+struct InsertedRow {
+  /// Of the new row; of the one that was there when `duplicate` (0 when another transaction had it and was
+  /// not yet visible).
+  QueueId id{};
+  bool duplicate = false;
+};
+
+struct QueueClaimRequest {
+  std::string_view owner{};
+  Duration lease{};
+  std::size_t limit = 0;
+  /// How many of them may be abandoned ones: in progress when their worker died or fell silent.
+  std::size_t abandoned_limit = 0;
+  /// An abandoned event that reaches this many crashes is put into quarantine instead of being claimed. 0:
+  /// never.
+  std::int32_t max_crashes = 3;
+  /// How many events of one ordering key are taken at most, from the head on.
+  std::size_t run_limit = 1;
+};
+
+struct QueueClaimResult {
+  std::vector<QueuedEvent> events{};
+  std::vector<QueueId> quarantined{};  ///< put there by this claim
+};
+
+/// What is to be written about one claimed event.
+struct Settlement {
+  enum class Kind : std::uint8_t {
+    /// Moves the row to event_log with `status` (completed, completed_with_errors or failed) and `results`.
+    finalize,
+    /// PENDING again, available after `delay`; `results` are stored as handler states, replacing older ones
+    /// of
+    /// the same handlers; `error` becomes last_error.
+    retry,
+    /// Gives the row back untouched: PENDING, and this claim does not count as an attempt.
+    release,
+  };
+  Claim claim{};
+  Kind kind = Kind::finalize;
+  QueueStatus status = QueueStatus::completed;
+  std::vector<HandlerResult> results{};
+  Duration delay{};
+  std::string error{};
+};
+
+enum class Settled : std::uint8_t {
+  applied,
+  repeated,  ///< this same claim has finalised the event before: nothing to do
+  stale,     ///< somebody else has claimed (or finalised) the event since; nothing was written
+  unknown,   ///< there is no such id, neither in the queue nor in the log
+};
+
+/// The tables event_queue, event_log (its writing side) and event_handler_state, as verbs. Thread-safe. The
+/// conformance suite is the definition; in short:
+///
+/// - A row in the queue is *available* when available_at has passed; PENDING rows are *eligible* when they
+/// are
+///   available, PROCESSING ones when their lease has ended: then they are *abandoned*. Rows in quarantine
+///   (quarantined_at set) are never eligible. All times are the database's (or StorageOptions::clock).
+/// - Order of claims: higher priority first, then available_at, then id. Abandoned rows keep their place, so
+///   they come before newer ones.
+/// - Rows with an ordering key: only the head of a key (lowest id of those in the queue and not in
+/// quarantine)
+///   is eligible, and those right behind it when they are claimed with it. Among rows with keys priority does
+///   not count; keys take turns. When rows of both kinds are eligible, each kind gets at least half of the
+///   limit if it has so many.
+/// - A claim sets PROCESSING, owner, lease_until, processing_started_at, updated_at, raises `attempts` and
+///   `token` by one, and `crashes` when the row was abandoned.
+/// - Every write about a claimed row is guarded by its token.
+/// - Sequence numbers of the log are given in commit order: whoever has read up to N has not missed any
+/// below.
+class QueueStore {
+ public:
+  virtual ~QueueStore() = default;
+
+  /// Writes the rows inside the caller's transaction, in the given order; event ids within one call differ.
+  /// Errors as OutboxStore::insert.
+  virtual std::vector<InsertedRow> insert(Tx& tx, std::span<const NewQueueRow> rows) = 0;
+
+  virtual QueueClaimResult claim(const QueueClaimRequest& request) = 0;
+
+  /// Extends the leases to `lease` from now. Returns the ids that are still held.
+  virtual std::vector<QueueId> renew(std::span<const Claim> held, Duration lease) = 0;
+
+  /// Writes results in a transaction of its own; the answers are in the order of the arguments. All or
+  /// nothing on error. At most one settlement per id in a call.
+  virtual std::vector<Settled> settle(std::span<const Settlement> settlements) = 0;
+  /// Finalises inside the caller's transaction (kind is `finalize`): applied only if that commits. Its log
+  /// row gets its sequence number later, by `sequence_log` or the next own settlement. The row stays locked
+  /// until the transaction ends.
+  virtual Settled settle(Tx& tx, const Settlement& settlement) = 0;
+
+  /// Stored states of these events' handlers.
+  struct EventState {
+    QueueId id{};
+    HandlerResult result{};
+  };
+  virtual std::vector<EventState> load_states(std::span<const QueueId> ids) = 0;
+  /// Stores (or replaces) states of a claimed event in a transaction of its own. False, and nothing written,
+  /// when the claim is stale.
+  virtual bool save_states(const Claim& claim, std::span<const HandlerResult> results) = 0;
+  /// The same inside the caller's transaction; locks the event's row until it ends.
+  virtual bool save_states(Tx& tx, const Claim& claim, std::span<const HandlerResult> results) = 0;
+  /// Deletes up to `limit` states of events that are no longer in the queue. Returns how many.
+  virtual std::size_t clean_states(std::size_t limit) = 0;
+
+  /// Gives sequence numbers to log entries that were finalised in users' transactions, in transactions of its
+  /// own, and returns once no committed one is left without. Cheap when there are none.
+  virtual void sequence_log() = 0;
+
+  /// Throws Error(schema) unless the tables are there in this library's version.
+  virtual void check_schema() = 0;
+};
+
+}  // namespace postrider
