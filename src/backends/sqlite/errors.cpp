@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "storage/migrator.hpp"
+
 namespace postrider::sqlite {
 namespace {
 
@@ -49,7 +51,7 @@ Error classify(sqlite3* db, std::string_view what, bool committing) {
       }
       return {ErrorCode::database, what, why};
     case SQLITE_ERROR:
-      if (names_our_table(why)) return {ErrorCode::schema, what, why, "call migrate() on the storage first"};
+      if (names_our_table(why)) return {ErrorCode::schema, what, why, migrate_hint};
       return {ErrorCode::database, what, why};
     case SQLITE_IOERR:
       return {ErrorCode::unavailable,
