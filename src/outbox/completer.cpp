@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/failpoint.hpp"
+#include "core/wording.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider {
@@ -82,12 +83,12 @@ void Completer::flush(std::vector<FinishedEvent>& batch) {
       return;
     } catch (const std::exception& error) {
       options_.metrics->increment_flush_failures();
-      options_.log(LogLevel::error, "postrider: cannot write " + std::to_string(batch.size()) +
-                                        " results, trying again: " + error.what());
+      options_.log(LogLevel::error, "postrider: cannot write " + counted(batch.size(), "result") +
+                                        ", trying again: " + error.what());
     }
     if (!pause_before_retry(failures)) {
-      options_.log(LogLevel::error, "postrider: gave up writing " + std::to_string(batch.size()) +
-                                        " results while stopping; these events will be delivered again");
+      options_.log(LogLevel::error, "postrider: gave up writing " + counted(batch.size(), "result") +
+                                        " while stopping; delivery will be repeated");
       return;
     }
   }

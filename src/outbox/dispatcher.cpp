@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/failpoint.hpp"
+#include "core/wording.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider {
@@ -83,15 +84,14 @@ void OutboxDispatcher::stop() {
     for (const QueuedEvent& event : left) --(event.source == Source::hot ? hot_used_ : cold_used_);
     queued_ -= left.size();
     if (running_ > 0) {
-      options_.log(LogLevel::warning,
-                   "postrider: " + std::to_string(running_) +
-                       " listeners still run after the drain timeout; waiting for them to return");
+      options_.log(LogLevel::warning, "postrider: the drain timeout is over; waiting for " +
+                                          counted(running_, "listener") + " to return");
     }
   }
   ready_.notify_all();
   if (!left.empty()) {
-    options_.log(LogLevel::warning, "postrider: gives " + std::to_string(left.size()) +
-                                        " undelivered events back to the database while stopping");
+    options_.log(LogLevel::warning, "postrider: gives " + counted(left.size(), "undelivered event") +
+                                        " back to the database while stopping");
     for (const QueuedEvent& event : left) leave_lane(event, false);
     give_back(left);
   }
