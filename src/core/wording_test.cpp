@@ -13,5 +13,19 @@ TEST(Wording, OneIsNoPlural) {
   EXPECT_EQ(counted(21, "value"), "21 values");
 }
 
+TEST(Wording, ATimeIsInTheLargestUnitThatDividesIt) {
+  using namespace std::chrono_literals;
+  EXPECT_EQ(text_of(0us), "0 s");
+  EXPECT_EQ(text_of(24h), "1 day");
+  EXPECT_EQ(text_of(48h), "2 days");
+  EXPECT_EQ(text_of(25h), "90000 s");
+  EXPECT_EQ(text_of(1500ms), "1500 ms");
+  EXPECT_EQ(text_of(1s + 7us), "1000007 us");
+  EXPECT_EQ(text_of(-1s), "-1 s");
+  EXPECT_EQ(text_of(-24h), "-1 days");
+  EXPECT_EQ(text_of(Duration::max()), "9223372036854775807 us");
+  EXPECT_EQ(text_of(Duration::min()), "-9223372036854775808 us");
+}
+
 }  // namespace
 }  // namespace postrider

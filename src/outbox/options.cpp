@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/utf8.hpp"
+#include "core/wording.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider {
@@ -28,27 +29,9 @@ void check_count(std::string_view option, std::size_t value, std::size_t least, 
   }
 }
 
-/// In the largest unit that divides it.
-std::string text(Duration time) {
-  struct Unit {
-    Duration length;
-    const char* name;
-  };
-  static constexpr std::array<Unit, 4> units{{{std::chrono::hours{24}, " days"},
-                                              {std::chrono::seconds{1}, " s"},
-                                              {std::chrono::milliseconds{1}, " ms"},
-                                              {Duration{1}, " us"}}};
-  for (const Unit& unit : units) {
-    if (time != Duration::zero() && time % unit.length == Duration::zero()) {
-      return std::to_string(time / unit.length) + unit.name;
-    }
-  }
-  return "0 ms";
-}
-
 void check_time(std::string_view option, Duration value, Duration least, Duration most) {
   if (value < least || value > most) {
-    refuse(option, text(value), "between " + text(least) + " and " + text(most));
+    refuse(option, text_of(value), "between " + text_of(least) + " and " + text_of(most));
   }
 }
 
@@ -87,8 +70,8 @@ OutboxOptions checked(OutboxOptions options) {
     check_time("retry_base_delay", options.retry_base_delay, 1us, 365 * day);
     check_time("retry_max_delay", options.retry_max_delay, 1us, 365 * day);
     if (options.retry_max_delay < options.retry_base_delay) {
-      refuse("retry_max_delay", text(options.retry_max_delay),
-             "at least retry_base_delay, which is " + text(options.retry_base_delay));
+      refuse("retry_max_delay", text_of(options.retry_max_delay),
+             "at least retry_base_delay, which is " + text_of(options.retry_base_delay));
     }
     options.retry_policy = std::make_shared<const ExponentialBackoffRetryPolicy>(options.retry_base_delay,
                                                                                  options.retry_max_delay);

@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "core/wording.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider {
@@ -31,6 +32,25 @@ std::string available(std::span<const StorageDriver> drivers) {
   return list.empty() ? "none" : list;
 }
 
+[[noreturn]] void refuse(std::string_view option, const std::string& value, const std::string& bounds) {
+  throw Error(ErrorCode::invalid_argument,
+              "cannot use StorageOptions::" + std::string(option) + " = " + value, "it must be " + bounds);
+}
+
+void check_bounds(const StorageOptions& options) {
+  if (options.pool_size < 1 || options.pool_size > 1000) {
+    refuse("pool_size", std::to_string(options.pool_size), "between 1 and 1000");
+  }
+  constexpr Duration longest = std::chrono::hours{24};
+  for (const auto& [name, value] : {std::pair{"acquire_timeout", options.acquire_timeout},
+                                    std::pair{"connect_timeout", options.connect_timeout},
+                                    std::pair{"sqlite_busy_timeout", options.sqlite_busy_timeout}}) {
+    if (value < Duration::zero() || value > longest) {
+      refuse(name, text_of(value), "between " + text_of(Duration::zero()) + " and " + text_of(longest));
+    }
+  }
+}
+
 }  // namespace
 
 std::string_view to_string(BackendKind kind) noexcept {
@@ -53,19 +73,7 @@ std::unique_ptr<Storage> open_with(std::span<const StorageDriver> drivers, std::
     throw Error(ErrorCode::invalid_argument, "cannot open a storage", "its URL has no scheme",
                 "write sqlite:shop.db, postgresql://user@host/database or mariadb://user@host/database");
   }
-  if (options.pool_size < 1 || options.pool_size > 1000) {
-    throw Error(ErrorCode::invalid_argument,
-                "StorageOptions::pool_size is " + std::to_string(options.pool_size),
-                "it must be from 1 to 1000");
-  }
-  for (const auto& [name, value] : {std::pair{"acquire_timeout", options.acquire_timeout},
-                                    std::pair{"connect_timeout", options.connect_timeout},
-                                    std::pair{"sqlite_busy_timeout", options.sqlite_busy_timeout}}) {
-    if (value < Duration::zero() || value > std::chrono::hours{24}) {
-      throw Error(ErrorCode::invalid_argument, std::string("StorageOptions::") + name + " is out of bounds",
-                  "it must be from 0 to 24 hours");
-    }
-  }
+  check_bounds(options);
   const std::string_view scheme = url.substr(0, colon);
   for (const StorageDriver& driver : drivers) {
     if (std::find(driver.schemes.begin(), driver.schemes.end(), scheme) != driver.schemes.end()) {
