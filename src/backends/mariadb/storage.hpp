@@ -28,7 +28,7 @@ class MariadbStorage final : public Storage {
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return admin_; }
 
  private:
-  [[nodiscard]] SqlDialect dialect() const;
+  [[nodiscard]] SqlDialect dialect();
 
   ConnectSettings settings_;
   Identifier schema_;

@@ -35,6 +35,7 @@ class PostgresStorage final : public Storage {
   [[nodiscard]] ConnectionPool::Lease acquire();
   void with_connection(const std::function<void(Connection&)>& work);
   void check_schema();
+  [[nodiscard]] SqlDialect dialect(Clock* clock);
   [[nodiscard]] Rows run_alone(std::string_view sql, std::span<const Value> params);
 
   Identifier schema_;

@@ -66,7 +66,7 @@ ConnectionOptions SqliteStorage::connection_options(bool read_only) const {
 
 SqlDialect SqliteStorage::dialect() {
   return {.kind = BackendKind::sqlite,
-          .outbox_table = options_.schema.str() + "_outbox_event",
+          .table_prefix = options_.schema.str() + "_",
           .run =
               [this](std::string_view sql, std::span<const Value> params) {
                 if (sql.starts_with("select")) return as_connection(readers_.acquire()).execute(sql, params);
@@ -76,6 +76,7 @@ SqlDialect SqliteStorage::dialect() {
                 transaction.commit();
                 return rows;
               },
+          .begin = [this] { return begin(); },
           .from_micros = "{}",
           .to_micros = "{}",
           .now = {},
