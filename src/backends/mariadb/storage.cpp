@@ -49,7 +49,9 @@ MariadbStorage::MariadbStorage(ConnectSettings settings, const StorageOptions& o
       pool_(pool_options(options, name_), [this] { return Connection::open(settings_); }),
       work_(pool_),
       outbox_(work_, schema_, clock_, name_),
-      admin_(dialect()) {}
+      admin_(dialect()),
+      queue_admin_(dialect()),
+      log_(dialect()) {}
 
 Transaction MariadbStorage::begin() {
   return Transaction(std::make_unique<OwnSession>(work_.begin()));

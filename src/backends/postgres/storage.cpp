@@ -70,7 +70,9 @@ PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& opt
       outbox_(
           schema_, options.clock, [this](const auto& work) { with_connection(work); },
           [this] { check_schema(); }),
-      outbox_admin_(dialect(options.clock)) {}
+      outbox_admin_(dialect(options.clock)),
+      queue_admin_(dialect(options.clock)),
+      log_(dialect(options.clock)) {}
 
 SqlDialect PostgresStorage::dialect(Clock* clock) {
   return {
