@@ -41,6 +41,27 @@ class MetricsExporter {
   virtual void observe_flush(std::size_t /*events*/, Duration) {}
   virtual void observe_claim(std::size_t /*events*/, Duration) {}
 
+  // Queue counters.
+  virtual void increment_queue_published(std::size_t /*events*/) {}
+  virtual void increment_queue_completed() {}
+  /// Ended in the log with errors, or as FAILED.
+  virtual void increment_queue_completed_with_errors() {}
+  virtual void increment_queue_retried() {}
+  /// No handler here is registered for the event; it stays in the queue.
+  virtual void increment_queue_unhandled() {}
+  virtual void increment_queue_quarantined(std::size_t /*events*/) {}
+  /// A result came after the claim had gone to somebody else; nothing was written.
+  virtual void increment_queue_stale(std::size_t /*events*/) {}
+  virtual void increment_queue_claim_failures() {}
+  virtual void increment_queue_settle_failures() {}
+  virtual void increment_handler_failures() {}
+
+  // Queue histograms.
+  virtual void observe_queue_claim(std::size_t /*events*/, Duration) {}
+  virtual void observe_queue_settle(std::size_t /*events*/, Duration) {}
+  /// All handlers of one event.
+  virtual void observe_handler_time(Duration) {}
+
   /// Counts nothing. Lives for ever.
   [[nodiscard]] static MetricsExporter& none() noexcept;
 };

@@ -39,6 +39,14 @@ struct Claim {
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
+/// What became of something that was to be written about a claim.
+enum class Settled : std::uint8_t {
+  applied,
+  repeated,  ///< this same claim has finalised the event before: nothing to do
+  stale,     ///< somebody else has claimed (or finalised) the event since; nothing was written
+  unknown,   ///< there is no such id, neither in the queue nor in the log
+};
+
 /// What a handler said about an event, as it is stored.
 enum class HandlerVerdict : std::int16_t { success = 0, transient_error = 1, unrecoverable_error = 2 };
 /// "success", "transient error", "unrecoverable error".

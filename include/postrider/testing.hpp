@@ -98,6 +98,23 @@ class RecordingMetrics final : public MetricsExporter {
     flushed_events,
     claims,
     claimed_events,
+    // The queue's.
+    queue_published,
+    queue_completed,
+    queue_completed_with_errors,
+    queue_retried,
+    queue_unhandled,
+    queue_quarantined,
+    queue_stale,
+    queue_claim_failures,
+    queue_settle_failures,
+    handler_failures,
+    queue_claims,
+    queue_claimed_events,
+    queue_settles,
+    queue_settled_events,
+    handler_runs,
+    count_of_counters,
   };
 
   [[nodiscard]] std::uint64_t get(Counter counter) const noexcept;
@@ -129,10 +146,24 @@ class RecordingMetrics final : public MetricsExporter {
   void observe_flush(std::size_t events, Duration) override;
   void observe_claim(std::size_t events, Duration) override;
 
+  void increment_queue_published(std::size_t events) override { add(Counter::queue_published, events); }
+  void increment_queue_completed() override { add(Counter::queue_completed); }
+  void increment_queue_completed_with_errors() override { add(Counter::queue_completed_with_errors); }
+  void increment_queue_retried() override { add(Counter::queue_retried); }
+  void increment_queue_unhandled() override { add(Counter::queue_unhandled); }
+  void increment_queue_quarantined(std::size_t events) override { add(Counter::queue_quarantined, events); }
+  void increment_queue_stale(std::size_t events) override { add(Counter::queue_stale, events); }
+  void increment_queue_claim_failures() override { add(Counter::queue_claim_failures); }
+  void increment_queue_settle_failures() override { add(Counter::queue_settle_failures); }
+  void increment_handler_failures() override { add(Counter::handler_failures); }
+  void observe_queue_claim(std::size_t events, Duration) override;
+  void observe_queue_settle(std::size_t events, Duration) override;
+  void observe_handler_time(Duration) override { add(Counter::handler_runs); }
+
  private:
   void add(Counter counter, std::uint64_t by = 1);
 
-  static constexpr std::size_t counters = static_cast<std::size_t>(Counter::claimed_events) + 1;
+  static constexpr std::size_t counters = static_cast<std::size_t>(Counter::count_of_counters);
   std::array<std::atomic<std::uint64_t>, counters> counts_{};
   std::atomic<std::size_t> hot_depth_{0};
   std::atomic<std::size_t> cold_depth_{0};

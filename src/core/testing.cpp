@@ -141,6 +141,16 @@ void RecordingMetrics::observe_flush(std::size_t events, Duration) {
   add(Counter::flushes);
 }
 
+void RecordingMetrics::observe_queue_claim(std::size_t events, Duration) {
+  add(Counter::queue_claimed_events, events);
+  add(Counter::queue_claims);
+}
+
+void RecordingMetrics::observe_queue_settle(std::size_t events, Duration) {
+  add(Counter::queue_settled_events, events);
+  add(Counter::queue_settles);
+}
+
 void RecordingMetrics::observe_claim(std::size_t events, Duration) {
   add(Counter::claimed_events, events);
   add(Counter::claims);

@@ -2,15 +2,12 @@
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "core/bounded_queue.hpp"
+#include "core/batch_writer.hpp"
 #include "postrider/log.hpp"
 #include "postrider/metrics.hpp"
 #include "storage/outbox_store.hpp"
@@ -32,54 +29,34 @@ struct CompleterOptions {
 struct FinishedEvent {
   Completion completion{};
   std::string ordering_key{};
+
+  [[nodiscard]] std::string name() const { return completion.lease.id.str(); }
 };
 
-/// Writes results in batches, on one thread. A failed write is tried again until it succeeds; it never looks
-/// like a failed delivery: the row stays leased to this node meanwhile, and the workers slow down when the
-/// queue is full.
+/// Writes the outbox's results in batches, see BatchWriter.
 class Completer {
  public:
   /// Called on the completer's thread after a batch is in the database, or was given up.
   using OnFlushed = std::function<void(std::span<const FinishedEvent>)>;
 
-  Completer(OutboxStore& store, CompleterOptions options, OnFlushed on_flushed);
-  ~Completer();
+  Completer(OutboxStore& store, const CompleterOptions& options, OnFlushed on_flushed);
 
-  void start();
-  /// From this moment on, a database that is away is no longer waited for: each batch is tried once. `stop`
-  /// without it waits for the stop timeout.
-  void give_up_at(SteadyPoint when);
-  /// Writes what is queued, then ends the thread. Results that could not be written by then are logged: their
-  /// rows come free when the lease ends, and the events are delivered again.
-  void stop();
+  void start() { writer_.start(); }
+  void give_up_at(SteadyPoint when) { writer_.give_up_at(when); }
+  void stop() { writer_.stop(); }
 
-  /// Waits while the queue is full. After `stop` the result is dropped, with the same consequence as above.
-  void submit(FinishedEvent result);
-  /// False when the queue is full or closed. Never blocks.
-  [[nodiscard]] bool try_submit(FinishedEvent result);
-  /// From `on_flushed` only: written right after, without a place in the queue.
-  void write_again(FinishedEvent result) { again_.push_back(std::move(result)); }
+  void submit(FinishedEvent result) { writer_.submit(std::move(result)); }
+  [[nodiscard]] bool try_submit(FinishedEvent result) { return writer_.try_submit(std::move(result)); }
+  void write_again(FinishedEvent result) { writer_.write_again(std::move(result)); }
   /// Writes one batch on the calling thread; for inline dispatch. Throws what the store throws.
   void write_now(std::span<const FinishedEvent> batch);
 
  private:
-  void run();
-  void flush(std::vector<FinishedEvent>& batch);
-  bool try_write(std::span<const FinishedEvent> batch);
-  void write_one_by_one(std::span<const FinishedEvent> batch);
-  [[nodiscard]] bool pause_before_retry(int failures) POSTRIDER_EXCLUDES(mutex_);
-
   OutboxStore& store_;
-  CompleterOptions options_;
-  OnFlushed on_flushed_;
-  std::unique_ptr<BoundedQueue<FinishedEvent>> queue_;
-  std::vector<FinishedEvent> again_;  // completer's thread only
-  std::vector<Completion> scratch_;   // completer's thread only
-
-  Mutex mutex_;
-  CondVar stop_asked_;
-  std::optional<SteadyPoint> give_up_at_ POSTRIDER_GUARDED_BY(mutex_);
-  std::thread thread_;
+  Clock& clock_;
+  MetricsExporter& metrics_;
+  std::vector<Completion> scratch_;  // of whoever writes: the completer's thread, or the inline caller
+  BatchWriter<FinishedEvent> writer_;
 };
 
 }  // namespace postrider

@@ -61,7 +61,8 @@ struct Settlement {
     /// of
     /// the same handlers; `error` becomes last_error.
     retry,
-    /// Gives the row back untouched: PENDING, and this claim does not count as an attempt.
+    /// Gives the row back untouched: PENDING, and this claim does not count as an attempt. With a positive
+    /// `delay` it is available after that, otherwise as before.
     release,
   };
   Claim claim{};
@@ -70,13 +71,6 @@ struct Settlement {
   std::vector<HandlerResult> results{};
   Duration delay{};
   std::string error{};
-};
-
-enum class Settled : std::uint8_t {
-  applied,
-  repeated,  ///< this same claim has finalised the event before: nothing to do
-  stale,     ///< somebody else has claimed (or finalised) the event since; nothing was written
-  unknown,   ///< there is no such id, neither in the queue nor in the log
 };
 
 /// The tables event_queue, event_log (its writing side) and event_handler_state, as verbs. Thread-safe. The

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "postrider/event_manager.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/batch_writer.hpp"
+#include "core/option_check.hpp"
+#include "postrider/error.hpp"
+#include "queue/manager_core.hpp"
+#include "storage/wake_channel.hpp"
+
+namespace postrider {
+namespace {
+
+constexpr Duration first_failure_pause = std::chrono::milliseconds{100};
+constexpr Duration longest_failure_pause = std::chrono::seconds{5};
+constexpr std::size_t states_per_cleanup = 1000;
+
+thread_local bool inside_handler = false;
+
+EventManagerOptions checked(EventManagerOptions options) {
+  using namespace std::chrono_literals;
+  constexpr Duration day = 24h;
+  const OptionCheck check("EventManagerOptions");
+  check.count("workers", options.workers, 1, 1024);
+  check.count("batch_size", options.batch_size, 1, 10'000);
+  check.count("run_size", options.run_size, 1, 1000);
+  check.number("max_attempts", options.max_attempts, 1, 1'000'000);
+  check.time("unhandled_delay", options.unhandled_delay, 1ms, 365 * day);
+  check.time("poll_interval", options.poll_interval, 1ms, day);
+  check.time("poll_interval_max", options.poll_interval_max, options.poll_interval, day);
+  check.count("settle_batch_size", options.settle_batch_size, 1, 10'000);
+  check.time("settle_linger", options.settle_linger, 0ms, 1s);
+  check.time("drain_timeout", options.drain_timeout, 0ms, day);
+  check.time("cleanup_interval", options.cleanup_interval, 1ms, 365 * day);
+  if (!options.retry_policy) {
+    check.time("retry_base_delay", options.retry_base_delay, 1us, 365 * day);
+    check.time("retry_max_delay", options.retry_max_delay, options.retry_base_delay, 365 * day);
+    options.retry_policy = std::make_shared<const ExponentialBackoffRetryPolicy>(options.retry_base_delay,
+                                                                                 options.retry_max_delay);
+  }
+  return options;
+}
+
+/// A settlement on its way to the database.
+struct Finished {
+  Settlement settlement{};
+  [[nodiscard]] std::string name() const {
+    return std::to_string(static_cast<std::int64_t>(settlement.claim.id));
+  }
+};
+
+}  // namespace
+
+struct EventManager::Parts {
+  Parts(detail::QueueParts& queue_in, EventManagerOptions options_in)
+      : queue(queue_in),
+        options(checked(std::move(options_in))),
+        clock(*queue.options.clock),
+        core(queue, options),
+        work(clock),
+        writer(
+            {.batch_size = options.settle_batch_size,
+             .linger = options.settle_linger,
+             .queue_capacity = 2 * options.settle_batch_size + options.workers,
+             .stop_timeout = options.drain_timeout,
+             .clock = queue.options.clock,
+             .log = queue.options.log},
+            [this](std::span<const Finished> batch) { write(batch); },
+            [this](std::span<const Finished> batch, bool) {
+              for (const Finished& one : batch) core.settled({&one.settlement, 1});
+            },
+            [this] { queue.options.metrics->increment_queue_settle_failures(); }) {}
+
+  void write(std::span<const Finished> batch) {
+    std::vector<Settlement> settlements;
+    settlements.reserve(batch.size());
+    for (const Finished& one : batch) settlements.push_back(one.settlement);
+    core.write(settlements);
+  }
+
+  void fetch_loop();
+  [[nodiscard]] std::size_t next_limit();
+  void work_loop();
+  void cleanup_loop();
+  std::size_t clean();
+  void give_back(std::deque<WorkItem> items);
+
+  detail::QueueParts& queue;
+  const EventManagerOptions options;
+  Clock& clock;
+  ManagerCore core;
+  WorkQueue work;
+  BatchWriter<Finished> writer;
+
+  Mutex lifecycle;  // start and stop, one at a time
+  std::atomic<bool> running{false};
+  std::atomic<std::int64_t> drain_until{0};  // steady time; workers give back what they find later
+  std::uint64_t subscription = 0;
+  std::unique_ptr<WakeChannel::Subscription> other_nodes;
+  std::thread fetcher;
+  std::vector<std::thread> workers;
+  std::thread cleaner;
+  std::size_t limit = 0;  // the fetcher's own
+
+  Mutex wait_mutex;
+  CondVar stopped;  // running became false, or the cleaner is to end
+  bool stopping POSTRIDER_GUARDED_BY(wait_mutex) = false;
+};
+
+/// Twice of what the workers have taken since the last claim: fast handlers reach the whole batch in a few
+/// rounds, slow ones leave the rest to other nodes.
+std::size_t EventManager::Parts::next_limit() {
+  const std::size_t least = std::min(options.batch_size, 4 * options.workers);
+  return std::clamp(2 * work.taken_since(), least, options.batch_size);
+}
+
+void EventManager::Parts::fetch_loop() {
+  Duration pause = options.poll_interval;
+  int failures = 0;
+  while (!work.closed()) {
+    limit = next_limit();
+    work.await_at_most(limit / 2);
+    if (work.closed()) return;
+    work.forget_wake();
+    try {
+      ManagerCore::Fetched fetched = core.fetch(limit);
+      failures = 0;
+      const bool full = fetched.events >= limit;
+      if (fetched.events > 0) pause = options.poll_interval;
+      work.push(std::move(fetched.items));
+      if (full) continue;
+      if (work.await_wake(pause)) {
+        pause = options.poll_interval;
+      } else {
+        pause = std::min(2 * pause, options.poll_interval_max);
+      }
+    } catch (const std::exception& error) {
+      queue.options.metrics->increment_queue_claim_failures();
+      queue.options.log(LogLevel::error,
+                        std::string("postrider: cannot claim events, trying again: ") + error.what());
+      const Duration wait = std::min(longest_failure_pause,
+                                     first_failure_pause * (std::int64_t{1} << std::min(failures++, 10)));
+      // A signal about new events must not make it hammer a database that is away.
+      const SteadyPoint until = clock.steady_now() + wait;
+      while (!work.closed() && clock.steady_now() < until) {
+        (void)work.await_wake(std::chrono::duration_cast<Duration>(until - clock.steady_now()));
+      }
+    }
+  }
+}
+
+void EventManager::Parts::work_loop() {
+  inside_handler = true;
+  while (std::optional<WorkItem> item = work.pop()) {
+    if (!running.load() && clock.steady_now().time_since_epoch().count() >= drain_until.load()) {
+      std::deque<WorkItem> rest = work.take_all();
+      rest.push_front(std::move(*item));
+      give_back(std::move(rest));
+      return;
+    }
+    core.handle(std::move(*item),
+                [&](Settlement settlement) { writer.submit({.settlement = std::move(settlement)}); });
+  }
+}
+
+void EventManager::Parts::give_back(std::deque<WorkItem> items) {
+  for (const WorkItem& item : items) {
+    for (const Work& one : item) writer.submit({.settlement = ManagerCore::release_of(one.event)});
+  }
+}
+
+std::size_t EventManager::Parts::clean() {
+  std::size_t cleaned = 0;
+  for (;;) {
+    const std::size_t some = queue.store.clean_states(states_per_cleanup);
+    cleaned += some;
+    if (some < states_per_cleanup) return cleaned;
+  }
+}
+
+void EventManager::Parts::cleanup_loop() {
+  for (;;) {
+    {
+      const MutexLock lock(wait_mutex);
+      const SteadyPoint until = clock.steady_now() + options.cleanup_interval;
+      while (!stopping && clock.steady_now() < until) clock.wait_until(stopped, wait_mutex, until);
+      if (stopping) return;
+    }
+    try {
+      (void)clean();
+    } catch (const std::exception& error) {
+      queue.options.log(LogLevel::warning,
+                        std::string("postrider: cannot clean up handler states: ") + error.what());
+    }
+  }
+}
+
+EventManager::EventManager(EventQueue& queue, EventManagerOptions options)
+    : parts_(std::make_unique<Parts>(*queue.parts_, std::move(options))) {}
+
+EventManager::~EventManager() {
+  stop();
+}
+
+EventManager& EventManager::add(std::string id, std::string type, HandlerFunction function,
+                                HandlerOptions options) {
+  const OptionCheck check("HandlerOptions");
+  check.number("max_attempts", options.max_attempts, 0, 1'000'000);
+  const EventManagerOptions& defaults = parts_->options;
+  parts_->core.registry.add(
+      std::move(type),
+      {.id = std::move(id),
+       .function = std::move(function),
+       .max_attempts = options.max_attempts == 0 ? defaults.max_attempts : options.max_attempts,
+       .retry_policy = options.retry_policy ? std::move(options.retry_policy) : defaults.retry_policy});
+  return *this;
+}
+
+void EventManager::start() {
+  Parts& parts = *parts_;
+  const MutexLock lock(parts.lifecycle);
+  if (parts.running) return;
+  parts.queue.store.check_schema();
+  {
+    const MutexLock waiting(parts.wait_mutex);
+    parts.stopping = false;
+  }
+  parts.work.open();
+  parts.running = true;
+  parts.writer.start();
+  parts.core.held.start();
+  parts.subscription = parts.queue.hub->subscribe([&parts] { parts.work.wake(); });
+  if (WakeChannel* const channel = parts.queue.storage.wake_channel();
+      channel != nullptr && parts.options.listen) {
+    parts.other_nodes = channel->listen(queue_topic, [&parts] { parts.work.wake(); });
+  }
+  for (std::size_t i = 0; i < parts.options.workers; ++i) {
+    parts.workers.emplace_back([&parts] { parts.work_loop(); });
+  }
+  parts.fetcher = std::thread([&parts] { parts.fetch_loop(); });
+  parts.cleaner = std::thread([&parts] { parts.cleanup_loop(); });
+}
+
+void EventManager::stop() {
+  Parts& parts = *parts_;
+  if (inside_handler) {
+    throw Error(ErrorCode::invalid_argument, "cannot stop the event manager", "this is one of its handlers",
+                "let the handler return first, stop from another thread");
+  }
+  const MutexLock lock(parts.lifecycle);
+  if (!parts.running) return;
+  const SteadyPoint deadline = parts.clock.steady_now() + parts.options.drain_timeout;
+  parts.drain_until = deadline.time_since_epoch().count();
+  parts.running = false;
+  parts.work.close();
+  parts.other_nodes.reset();
+  parts.queue.hub->unsubscribe(parts.subscription);
+  parts.fetcher.join();
+  for (std::thread& worker : parts.workers) worker.join();
+  parts.workers.clear();
+  parts.give_back(parts.work.take_all());
+  parts.writer.give_up_at(deadline);
+  parts.writer.stop();
+  parts.core.held.stop();
+  {
+    const MutexLock waiting(parts.wait_mutex);
+    parts.stopping = true;
+  }
+  parts.stopped.notify_all();
+  parts.cleaner.join();
+}
+
+bool EventManager::running() const noexcept {
+  return parts_->running;
+}
+
+void EventManager::run_process_loop(std::stop_token token) {
+  Parts& parts = *parts_;
+  start();
+  {
+    const std::stop_callback asked(token, [&parts] {
+      const MutexLock lock(parts.wait_mutex);
+      parts.stopped.notify_all();
+    });
+    const MutexLock lock(parts.wait_mutex);
+    while (!parts.stopping && !token.stop_requested()) parts.stopped.wait(parts.wait_mutex);
+  }
+  stop();
+}
+
+std::size_t EventManager::process_available(std::size_t limit) {
+  Parts& parts = *parts_;
+  const MutexLock lock(parts.lifecycle);
+  if (parts.running) {
+    throw Error(ErrorCode::invalid_argument, "cannot process events here", "the manager is running",
+                "its workers do that; stop() it first");
+  }
+  std::size_t handled = 0;
+  while (handled < limit) {
+    ManagerCore::Fetched fetched = parts.core.fetch(std::min(parts.options.batch_size, limit - handled));
+    if (fetched.events == 0) break;
+    handled += fetched.events;
+    std::vector<Settlement> settlements;
+    inside_handler = true;
+    for (WorkItem& item : fetched.items) {
+      parts.core.handle(std::move(item),
+                        [&](Settlement settlement) { settlements.push_back(std::move(settlement)); });
+    }
+    inside_handler = false;
+    parts.core.write(settlements);
+    parts.core.settled(settlements);
+  }
+  return handled;
+}
+
+std::size_t EventManager::cleanup_finalized_events() {
+  return parts_->clean();
+}
+
+const EventManagerOptions& EventManager::options() const noexcept {
+  return parts_->options;
+}
+
+}  // namespace postrider

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "postrider/event_queue.hpp"
+#include "queue/wake_hub.hpp"
+#include "storage/queue_store.hpp"
+
+namespace postrider::detail {
+
+/// What EventQueue is made of; EventManager works on the same parts.
+struct QueueParts {
+  QueueParts(Storage& storage_in, QueueOptions options_in);
+
+  Storage& storage;
+  const QueueOptions options;
+  QueueStore& store;
+  /// Shared with the hooks of transactions, which may end after the queue.
+  std::shared_ptr<WakeHub> hub;
+};
+
+}  // namespace postrider::detail

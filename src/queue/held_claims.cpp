@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue/held_claims.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace postrider {
+namespace {
+
+constexpr std::size_t renewals_per_statement = 1000;
+
+std::int64_t number(QueueId id) {
+  return static_cast<std::int64_t>(id);
+}
+
+}  // namespace
+
+HeldClaims::HeldClaims(QueueStore& store, Duration lease, Clock& clock, LogCallback log)
+    : store_(store), lease_(lease), clock_(clock), log_(std::move(log)) {}
+
+HeldClaims::~HeldClaims() {
+  stop();
+}
+
+void HeldClaims::start() {
+  if (thread_.joinable()) return;
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = false;
+  }
+  thread_ = std::thread([this] { run(); });
+}
+
+void HeldClaims::stop() {
+  if (!thread_.joinable()) return;
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+}
+
+void HeldClaims::add(std::span<const QueuedEvent> events, SteadyPoint asked) {
+  const MutexLock lock(mutex_);
+  for (const QueuedEvent& event : events) {
+    held_.insert_or_assign(number(event.claim.id), Held{event.claim.token, asked + lease_});
+  }
+}
+
+void HeldClaims::remove(const Claim& claim) {
+  const MutexLock lock(mutex_);
+  const auto found = held_.find(number(claim.id));
+  if (found != held_.end() && found->second.token == claim.token) held_.erase(found);
+}
+
+bool HeldClaims::safe(const Claim& claim) const {
+  const MutexLock lock(mutex_);
+  const auto found = held_.find(number(claim.id));
+  return found != held_.end() && found->second.token == claim.token &&
+         clock_.steady_now() < found->second.until;
+}
+
+std::size_t HeldClaims::size() const {
+  const MutexLock lock(mutex_);
+  return held_.size();
+}
+
+void HeldClaims::run() {
+  // A third of the lease leaves two more rounds before it ends, should one of them meet a database that is
+  // away.
+  const Duration round = std::max<Duration>(lease_ / 3, std::chrono::milliseconds{1});
+  for (;;) {
+    {
+      const MutexLock lock(mutex_);
+      const SteadyPoint until = clock_.steady_now() + round;
+      while (!stopping_ && clock_.steady_now() < until) clock_.wait_until(wake_, mutex_, until);
+      if (stopping_) return;
+    }
+    try {
+      (void)renew_due();
+    } catch (const std::exception& error) {
+      log_(LogLevel::warning,
+           std::string("postrider: cannot send heartbeats, trying again: ") + error.what());
+    }
+  }
+}
+
+std::size_t HeldClaims::renew_due() {
+  std::vector<Claim> due;
+  {
+    const MutexLock lock(mutex_);
+    const SteadyPoint before = clock_.steady_now() + lease_ * 2 / 3;
+    for (const auto& [id, held] : held_) {
+      if (held.until <= before) due.push_back({QueueId{id}, held.token});
+    }
+  }
+  std::size_t renewed = 0;
+  for (std::size_t first = 0; first < due.size(); first += renewals_per_statement) {
+    const std::span<const Claim> some =
+        std::span(due).subspan(first, std::min(renewals_per_statement, due.size() - first));
+    const SteadyPoint asked = clock_.steady_now();
+    std::vector<QueueId> kept = store_.renew(some, lease_);
+    std::sort(kept.begin(), kept.end());
+    const MutexLock lock(mutex_);
+    for (const Claim& claim : some) {
+      const auto found = held_.find(number(claim.id));
+      if (found == held_.end() || found->second.token != claim.token) continue;
+      if (std::binary_search(kept.begin(), kept.end(), claim.id)) {
+        found->second.until = asked + lease_;
+        ++renewed;
+      } else {
+        found->second.until = asked;  // it went to somebody else: not safe any more
+      }
+    }
+  }
+  return renewed;
+}
+
+}  // namespace postrider

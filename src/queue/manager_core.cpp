@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue/manager_core.hpp"
+
+#include <random>
+#include <unordered_map>
+#include <utility>
+
+#include "core/failpoint.hpp"
+
+namespace postrider {
+namespace {
+
+constexpr std::size_t most_types_named = 100;
+
+double random_unit() {
+  thread_local std::minstd_rand engine{std::random_device{}()};
+  return std::generate_canonical<double, 32>(engine);
+}
+
+std::string number(QueueId id) {
+  return std::to_string(static_cast<std::int64_t>(id));
+}
+
+Duration since(SteadyPoint begin, Clock& clock) {
+  return std::chrono::duration_cast<Duration>(clock.steady_now() - begin);
+}
+
+}  // namespace
+
+ManagerCore::ManagerCore(detail::QueueParts& queue, const EventManagerOptions& options)
+    : held(queue.store, queue.options.abandoned_timeout, *queue.options.clock, queue.options.log),
+      queue_(queue),
+      options_(options) {}
+
+ManagerCore::Fetched ManagerCore::fetch(std::size_t limit) {
+  const QueueOptions& queue = queue_.options;
+  std::size_t suspects = 0;
+  {
+    const MutexLock lock(mutex_);
+    if (suspect_ && !held.safe(*suspect_)) suspect_.reset();
+    suspects = suspect_ ? 0 : 1;
+  }
+  const SteadyPoint asked = queue.clock->steady_now();
+  QueueClaimResult claimed = queue_.store.claim({.owner = queue.node_name,
+                                                 .lease = queue.abandoned_timeout,
+                                                 .limit = limit,
+                                                 .abandoned_limit = suspects,
+                                                 .max_crashes = queue.max_crashes,
+                                                 .run_limit = options_.run_size});
+  failpoint("queue.claimed");
+  held.add(claimed.events, asked);
+  queue.metrics->observe_queue_claim(claimed.events.size(), since(asked, *queue.clock));
+  for (const QueueId id : claimed.quarantined) {
+    queue.log(LogLevel::error, "postrider: event " + number(id) +
+                                   " is in quarantine: it was in progress when its worker died, " +
+                                   std::to_string(queue.max_crashes) + " times");
+  }
+  if (!claimed.quarantined.empty()) queue.metrics->increment_queue_quarantined(claimed.quarantined.size());
+
+  // Only what has been claimed before can have anything stored.
+  std::vector<QueueId> returned;
+  for (const QueuedEvent& event : claimed.events) {
+    if (event.attempts > 1 || event.crashes > 0) returned.push_back(event.claim.id);
+    if (suspects > 0 && event.crashes > 0) {
+      const MutexLock lock(mutex_);
+      suspect_ = event.claim;
+    }
+  }
+  std::unordered_map<std::int64_t, StoredStates> states;
+  if (!returned.empty()) {
+    for (QueueStore::EventState& state : queue_.store.load_states(returned)) {
+      std::string handler = state.result.handler;
+      states[static_cast<std::int64_t>(state.id)].insert_or_assign(std::move(handler),
+                                                                   std::move(state.result));
+    }
+  }
+  Fetched fetched;
+  fetched.events = claimed.events.size();
+  for (QueuedEvent& event : claimed.events) {
+    Work work;
+    if (const auto found = states.find(static_cast<std::int64_t>(event.claim.id)); found != states.end()) {
+      work.states = std::move(found->second);
+    }
+    const bool continues = !event.ordering_key.empty() && !fetched.items.empty() &&
+                           fetched.items.back().front().event.ordering_key == event.ordering_key;
+    work.event = std::move(event);
+    if (!continues) fetched.items.emplace_back();
+    fetched.items.back().push_back(std::move(work));
+  }
+  return fetched;
+}
+
+Settlement ManagerCore::release_of(const QueuedEvent& event) {
+  return {.claim = event.claim, .kind = Settlement::Kind::release};
+}
+
+void ManagerCore::handle(WorkItem item, const std::function<void(Settlement)>& settle) {
+  for (std::size_t i = 0; i < item.size(); ++i) {
+    std::optional<Settlement> settlement = handle_one(item[i]);
+    const bool finished = settlement && settlement->kind == Settlement::Kind::finalize;
+    if (settlement) settle(std::move(*settlement));
+    if (finished) continue;
+    // The key waits for this event, and so do those behind it.
+    for (std::size_t next = i + 1; next < item.size(); ++next) settle(release_of(item[next].event));
+    return;
+  }
+}
+
+std::optional<Settlement> ManagerCore::handle_one(Work& work) {
+  QueuedEvent& event = work.event;
+  MetricsExporter& metrics = *queue_.options.metrics;
+  // The process was stopped, or the database away, for longer than the lease: somebody else has it by now.
+  if (!held.safe(event.claim)) {
+    drop(event);
+    return std::nullopt;
+  }
+  if (!event.event) {
+    return Settlement{
+        .claim = event.claim,
+        .status = QueueStatus::failed,
+        .results = {{.verdict = HandlerVerdict::unrecoverable_error, .error = event.decode_error}}};
+  }
+  const auto handlers = registry.find(event.event->type());
+  if (handlers->empty()) return unhandled(event);
+  Clock& clock = *queue_.options.clock;
+  const SteadyPoint begin = clock.steady_now();
+  EventRun run(queue_.store, metrics, event, std::move(work.states));
+  std::optional<Settlement> settlement = run.run(*handlers, options_.max_attempts, random_unit());
+  metrics.observe_handler_time(since(begin, clock));
+  if (!settlement) drop(event);
+  return settlement;
+}
+
+Settlement ManagerCore::unhandled(const QueuedEvent& event) {
+  queue_.options.metrics->increment_queue_unhandled();
+  const std::string& type = event.event->type();
+  bool first = false;
+  {
+    const MutexLock lock(mutex_);
+    first = unhandled_types_.size() < most_types_named && unhandled_types_.insert(type).second;
+  }
+  if (first) {
+    queue_.options.log(LogLevel::warning, "postrider: no handler for events of type " + type +
+                                              "; they stay in the queue (said once per type)");
+  }
+  Settlement settlement = release_of(event);
+  settlement.delay = options_.unhandled_delay;
+  return settlement;
+}
+
+void ManagerCore::drop(const QueuedEvent& event) {
+  queue_.options.metrics->increment_queue_stale(1);
+  queue_.options.log(LogLevel::warning, "postrider: the claim on event " + number(event.claim.id) +
+                                            " ended before it was handled; it goes to another worker");
+  held.remove(event.claim);
+  forget_suspect(event.claim);
+}
+
+void ManagerCore::write(std::span<const Settlement> settlements) {
+  const QueueOptions& queue = queue_.options;
+  const SteadyPoint begin = queue.clock->steady_now();
+  failpoint("queue.settle.before");
+  const std::vector<Settled> answers = queue_.store.settle(settlements);
+  failpoint("queue.settle.after");
+  queue.metrics->observe_queue_settle(settlements.size(), since(begin, *queue.clock));
+  std::size_t stale = 0;
+  for (std::size_t i = 0; i < settlements.size(); ++i) {
+    const Settlement& one = settlements[i];
+    if (answers[i] == Settled::stale || answers[i] == Settled::unknown) {
+      ++stale;
+    } else if (one.kind == Settlement::Kind::retry) {
+      queue.metrics->increment_queue_retried();
+    } else if (one.kind == Settlement::Kind::finalize) {
+      one.status == QueueStatus::completed ? queue.metrics->increment_queue_completed()
+                                           : queue.metrics->increment_queue_completed_with_errors();
+    }
+  }
+  if (stale > 0) queue.metrics->increment_queue_stale(stale);
+}
+
+void ManagerCore::settled(std::span<const Settlement> settlements) {
+  for (const Settlement& one : settlements) {
+    held.remove(one.claim);
+    forget_suspect(one.claim);
+  }
+}
+
+void ManagerCore::forget_suspect(const Claim& claim) {
+  const MutexLock lock(mutex_);
+  if (suspect_ == claim) suspect_.reset();
+}
+
+}  // namespace postrider

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "postrider/event_manager.hpp"
+#include "queue/event_queue_parts.hpp"
+#include "queue/handler_registry.hpp"
+#include "queue/held_claims.hpp"
+#include "queue/work_queue.hpp"
+
+namespace postrider {
+
+/// What the manager does with events, whoever's thread it happens on: claims them with their states, runs
+/// their handlers, says what is to be written. Thread-safe.
+class ManagerCore {
+ public:
+  ManagerCore(detail::QueueParts& queue, const EventManagerOptions& options);
+
+  struct Fetched {
+    std::vector<WorkItem> items{};
+    std::size_t events = 0;
+  };
+  /// Claims up to `limit` events. At most one of them is a suspect (in progress when a worker died), and none
+  /// while another suspect is being handled here: a crash can then be laid at the right door.
+  [[nodiscard]] Fetched fetch(std::size_t limit);
+  /// Runs one item and passes on what is to be written, event by event.
+  void handle(WorkItem item, const std::function<void(Settlement)>& settle);
+  /// Writes on the calling thread; throws what the store throws.
+  void write(std::span<const Settlement> settlements);
+  /// After settlements are in the database, or were given up.
+  void settled(std::span<const Settlement> settlements);
+  /// A settlement that gives the event back.
+  [[nodiscard]] static Settlement release_of(const QueuedEvent& event);
+
+  HandlerRegistry registry;
+  HeldClaims held;
+
+ private:
+  [[nodiscard]] std::optional<Settlement> handle_one(Work& work);
+  [[nodiscard]] Settlement unhandled(const QueuedEvent& event);
+  void drop(const QueuedEvent& event);
+  void forget_suspect(const Claim& claim) POSTRIDER_EXCLUDES(mutex_);
+
+  detail::QueueParts& queue_;
+  const EventManagerOptions& options_;
+  Mutex mutex_;
+  std::optional<Claim> suspect_ POSTRIDER_GUARDED_BY(mutex_);
+  std::set<std::string> unhandled_types_ POSTRIDER_GUARDED_BY(mutex_);  // said in the log, once each
+};
+
+}  // namespace postrider

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "queue/wake_hub.hpp"
+
+#include <string>
+#include <utility>
+
+#include "storage/wake_channel.hpp"
+
+namespace postrider {
+
+WakeHub::WakeHub(WakeChannel* channel, Duration interval, LogCallback log)
+    : channel_(interval > Duration::zero() ? channel : nullptr), interval_(interval), log_(std::move(log)) {}
+
+WakeHub::~WakeHub() {
+  std::thread thread;
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+    thread = std::move(thread_);
+  }
+  changed_.notify_all();
+  if (thread.joinable()) thread.join();
+}
+
+void WakeHub::wake() noexcept {
+  const MutexLock lock(mutex_);
+  for (const auto& [number, listener] : listeners_) listener();
+  if (channel_ == nullptr || stopping_ || pending_) return;
+  pending_ = true;
+  if (!thread_.joinable()) {
+    try {
+      thread_ = std::thread([this] { run(); });
+    } catch (const std::exception&) {
+      pending_ = false;  // no thread to be had just now: the others poll
+      return;
+    }
+  }
+  changed_.notify_all();
+}
+
+std::uint64_t WakeHub::subscribe(Listener listener) {
+  const MutexLock lock(mutex_);
+  listeners_.emplace(++last_number_, std::move(listener));
+  return last_number_;
+}
+
+void WakeHub::unsubscribe(std::uint64_t number) {
+  const MutexLock lock(mutex_);
+  listeners_.erase(number);
+}
+
+void WakeHub::run() {
+  for (;;) {
+    {
+      const MutexLock lock(mutex_);
+      while (!pending_ && !stopping_) changed_.wait(mutex_);
+      if (!pending_) return;
+      pending_ = false;
+    }
+    tell_others();
+    const MutexLock lock(mutex_);
+    const SteadyPoint until = std::chrono::steady_clock::now() + interval_;
+    while (!stopping_ && std::chrono::steady_clock::now() < until) changed_.wait_until(mutex_, until);
+  }
+}
+
+void WakeHub::tell_others() noexcept {
+  try {
+    channel_->notify(queue_topic);
+    failing_ = false;
+  } catch (const std::exception& error) {
+    if (!failing_) {
+      log_(LogLevel::warning, std::string("postrider: cannot wake other nodes, they poll: ") + error.what());
+    }
+    failing_ = true;
+  }
+}
+
+}  // namespace postrider

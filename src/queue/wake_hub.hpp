@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include "postrider/clock.hpp"
+#include "postrider/detail/sync.hpp"
+#include "postrider/log.hpp"
+
+namespace postrider {
+
+class WakeChannel;
+
+inline constexpr const char* queue_topic = "queue";
+
+/// Tells this node's workers at once, and other nodes' through the database, that there are new events. Many
+/// signals become one message: NOTIFY costs a lock over the whole server, so it is sent outside any user's
+/// transaction, by one thread, at most once per interval. Thread-safe.
+class WakeHub {
+ public:
+  /// `channel` may be null: then only this node is told. The thread begins with the first signal.
+  WakeHub(WakeChannel* channel, Duration interval, LogCallback log);
+  /// Sends what is still to be sent.
+  ~WakeHub();
+  WakeHub(const WakeHub&) = delete;
+  WakeHub& operator=(const WakeHub&) = delete;
+
+  void wake() noexcept POSTRIDER_EXCLUDES(mutex_);
+
+  using Listener = std::function<void()>;
+  /// `listener` is quick and does not throw. Returns a number for `unsubscribe`, after which it is not
+  /// running.
+  [[nodiscard]] std::uint64_t subscribe(Listener listener) POSTRIDER_EXCLUDES(mutex_);
+  void unsubscribe(std::uint64_t number) POSTRIDER_EXCLUDES(mutex_);
+
+ private:
+  void run() POSTRIDER_EXCLUDES(mutex_);
+  void tell_others() noexcept;
+
+  WakeChannel* const channel_;
+  const Duration interval_;
+  const LogCallback log_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<std::uint64_t, Listener> listeners_ POSTRIDER_GUARDED_BY(mutex_);
+  std::uint64_t last_number_ POSTRIDER_GUARDED_BY(mutex_) = 0;
+  bool pending_ POSTRIDER_GUARDED_BY(mutex_) = false;
+  bool stopping_ POSTRIDER_GUARDED_BY(mutex_) = false;
+  bool failing_ = false;  // the thread's own
+  std::thread thread_ POSTRIDER_GUARDED_BY(mutex_);
+};
+
+}  // namespace postrider
