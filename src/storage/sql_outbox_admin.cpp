@@ -2,8 +2,6 @@
 #include "storage/sql_outbox_admin.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <limits>
 #include <utility>
 
 #include "postrider/error.hpp"
@@ -13,133 +11,27 @@ namespace {
 
 constexpr std::size_t max_filter_ids = 10'000;
 
-std::int64_t micros(TimePoint time) {
-  return time.time_since_epoch().count();
+constexpr std::string_view outbox = "outbox_event";
+
+/// `status` stands in the text, not in a parameter: only then are the partial indexes considered.
+Query& where_status(Query& query, EventStatus status) {
+  return query.sql(" where status = ").sql(std::to_string(static_cast<int>(status)));
 }
 
-std::string around(std::string_view pattern, std::string_view inner) {
-  const std::size_t at = pattern.find("{}");
-  std::string text(pattern.substr(0, at));
-  text.append(inner).append(pattern.substr(at + 2));
-  return text;
-}
-
-/// A statement and its parameters, put together from left to right. Text is borrowed from the verb's
-/// arguments.
-class Query {
- public:
-  explicit Query(const SqlDialect& dialect) : dialect_(dialect) {}
-
-  Query& sql(std::string_view text) {
-    sql_ += text;
-    return *this;
-  }
-  Query& table() { return sql(dialect_.outbox_table); }
-  Query& bind(Value value) {
-    params_.push_back(value);
-    return sql("?");
-  }
-  Query& bind_time(TimePoint time) {
-    params_.emplace_back(micros(time));
-    return sql(around(dialect_.from_micros, "?"));
-  }
-  Query& bind_limit(std::size_t limit) {
-    constexpr std::size_t most = std::numeric_limits<std::int64_t>::max();
-    return bind(static_cast<std::int64_t>(std::min(limit, most)));
-  }
-  Query& now() {
-    if (dialect_.clock != nullptr) return bind_time(dialect_.clock->now());
-    return sql(dialect_.now);
-  }
-  /// In a subquery of its own, because PostgreSQL's clock_timestamp() would be asked again for every row and
-  /// keeps the index from being used.
-  Query& now_minus(Duration age) {
-    if (dialect_.clock != nullptr) return bind_time(dialect_.clock->now() - age);
-    params_.emplace_back(age.count());
-    return sql("(select ")
-        .sql(around(dialect_.from_micros, "(" + around(dialect_.to_micros, dialect_.now) + " - ?)"))
-        .sql(")");
-  }
-
-  /// `status` stands in the text, not in a parameter: only then are the partial indexes considered.
-  Query& where_status(EventStatus status) {
-    return sql(" where status = ").sql(std::to_string(static_cast<int>(status)));
-  }
-  Query& where_dead(const DeadLetterFilter& filter);
-
-  Rows run() { return dialect_.run(sql_, params_); }
-
- private:
-  Query& equals(std::string_view column, const std::optional<std::string>& value) {
-    if (value.has_value()) sql(" and ").sql(column).sql(" = ").bind(*value);
-    return *this;
-  }
-
-  const SqlDialect& dialect_;
-  std::string sql_;
-  std::vector<Value> params_;
-};
-
-Query& Query::where_dead(const DeadLetterFilter& filter) {
-  where_status(EventStatus::dead);
+Query& where_dead(Query& query, const DeadLetterFilter& filter) {
   if (filter.ids.size() > max_filter_ids) {
     throw Error(ErrorCode::invalid_argument,
                 "a dead letter filter has " + std::to_string(filter.ids.size()) + " ids",
                 "at most " + std::to_string(max_filter_ids) + " are taken", "split the list");
   }
-  if (!filter.ids.empty()) {
-    sql(" and event_id in (");
-    for (std::size_t i = 0; i < filter.ids.size(); ++i)
-      (i == 0 ? *this : sql(", ")).bind(filter.ids[i].view());
-    sql(")");
-  }
-  equals("event_type", filter.type).equals("aggregate_type", filter.aggregate_type);
-  equals("aggregate_id", filter.aggregate_id).equals("tenant_id", filter.tenant_id);
-  if (filter.error_contains.has_value()) {
-    // Searching for the very bytes: LIKE would need escaping, and its idea of upper and lower case differs.
-    switch (dialect_.kind) {
-      case BackendKind::sqlite:
-        sql(" and instr(last_error, ").bind(*filter.error_contains).sql(") > 0");
-        break;
-      case BackendKind::postgres:
-        sql(" and strpos(last_error, ").bind(*filter.error_contains).sql(") > 0");
-        break;
-      case BackendKind::mariadb:
-        sql(" and instr(last_error, cast(").bind(*filter.error_contains).sql(" as binary)) > 0");
-        break;
-    }
-  }
-  if (filter.died_after.has_value()) sql(" and done_at >= ").bind_time(*filter.died_after);
-  if (filter.died_before.has_value()) sql(" and done_at < ").bind_time(*filter.died_before);
-  return *this;
-}
-
-std::int64_t number(const Rows::Cell& cell) {
-  std::int64_t value = 0;
-  if (!cell.has_value()) return value;
-  const auto [end, error] = std::from_chars(cell->data(), cell->data() + cell->size(), value);
-  if (error != std::errc{} || end != cell->data() + cell->size()) {
-    throw Error(ErrorCode::database, "cannot read the outbox", "'" + *cell + "' is not a whole number");
-  }
-  return value;
-}
-
-TimePoint time_of(const Rows::Cell& cell) {
-  return TimePoint(Duration(number(cell)));
-}
-
-std::string text(const Rows::Cell& cell) {
-  return cell.value_or(std::string());
-}
-
-std::string bytes_from_hex(std::string_view hex) {
-  const auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  std::string bytes;
-  bytes.reserve(hex.size() / 2);
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-    bytes += static_cast<char>(digit(hex[i]) * 16 + digit(hex[i + 1]));
-  }
-  return bytes;
+  where_status(query, EventStatus::dead);
+  query.and_in("event_id", filter.ids, [](const EventId& id) { return id.view(); });
+  query.and_equals("event_type", filter.type).and_equals("aggregate_type", filter.aggregate_type);
+  query.and_equals("aggregate_id", filter.aggregate_id).and_equals("tenant_id", filter.tenant_id);
+  if (filter.error_contains.has_value()) query.sql(" and ").contains("last_error", *filter.error_contains);
+  if (filter.died_after.has_value()) query.sql(" and done_at >= ").bind_time(*filter.died_after);
+  if (filter.died_before.has_value()) query.sql(" and done_at < ").bind_time(*filter.died_before);
+  return query;
 }
 
 std::string columns(const SqlDialect& dialect) {
@@ -205,11 +97,11 @@ OutboxCounts SqlOutboxAdminStore::counts() {
                                          : " where due_at is not null and ordering_key is not null";
   Query query(dialect_);
   const auto count = [&](std::string_view where) {
-    query.sql("(select count(*) from ").table().sql(where).sql(")");
+    query.sql("(select count(*) from ").table(outbox).sql(where).sql(")");
   };
   const auto earliest = [&](std::string_view where) {
-    query.sql(around(dialect_.to_micros,
-                     "(select min(due_at) from " + dialect_.outbox_table + std::string(where) + ")"));
+    query.sql(around(dialect_.to_micros, "(select min(due_at) from " + dialect_.table_prefix +
+                                             std::string(outbox) + std::string(where) + ")"));
   };
   query.sql("select ");
   count(free);
@@ -243,7 +135,12 @@ OutboxCounts SqlOutboxAdminStore::counts() {
 
 std::optional<OutboxRecord> SqlOutboxAdminStore::find(const EventId& id) {
   Query query(dialect_);
-  query.sql("select ").sql(columns(dialect_)).sql(" from ").table().sql(" where event_id = ").bind(id.view());
+  query.sql("select ")
+      .sql(columns(dialect_))
+      .sql(" from ")
+      .table(outbox)
+      .sql(" where event_id = ")
+      .bind(id.view());
   const Rows rows = query.run();
   if (rows.empty()) return std::nullopt;
   return to_record(rows.rows.front());
@@ -252,7 +149,7 @@ std::optional<OutboxRecord> SqlOutboxAdminStore::find(const EventId& id) {
 std::vector<OutboxRecord> SqlOutboxAdminStore::list_dead(const DeadLetterFilter& filter, std::size_t limit,
                                                          const OutboxRecord* after) {
   Query query(dialect_);
-  query.sql("select ").sql(columns(dialect_)).sql(" from ").table().where_dead(filter);
+  where_dead(query.sql("select ").sql(columns(dialect_)).sql(" from ").table(outbox), filter);
   if (after != nullptr) {
     if (!after->done_at.has_value()) {
       throw Error(ErrorCode::invalid_argument, "cannot continue the list after event " + after->id.str(),
@@ -272,25 +169,23 @@ std::vector<OutboxRecord> SqlOutboxAdminStore::list_dead(const DeadLetterFilter&
 
 std::int64_t SqlOutboxAdminStore::count_dead(const DeadLetterFilter& filter) {
   Query query(dialect_);
-  query.sql("select count(*) from ").table().where_dead(filter);
+  where_dead(query.sql("select count(*) from ").table(outbox), filter);
   return number(query.run().rows.at(0).at(0));
 }
 
 std::int64_t SqlOutboxAdminStore::revive_dead(const DeadLetterFilter& filter, std::size_t limit) {
   Query query(dialect_);
-  query.sql("update ").table().sql(
+  query.sql("update ").table(outbox).sql(
       " set status = 0, attempts = 0, token = token + 1, done_at = null, owner = null, lease_until = null, "
       "available_at = ");
   query.now();
   if (dialect_.kind == BackendKind::mariadb) {
-    query.where_dead(filter).sql(" order by done_at, event_id limit ").bind_limit(limit);
+    where_dead(query, filter).sql(" order by done_at, event_id limit ").bind_limit(limit);
   } else {
     // The outer condition is checked again under the row's lock: two replays at once never raise the same row
     // twice.
-    query.where_status(EventStatus::dead)
-        .sql(" and event_id in (select event_id from ")
-        .table()
-        .where_dead(filter);
+    where_status(query, EventStatus::dead).sql(" and event_id in (select event_id from ").table(outbox);
+    where_dead(query, filter);
     query.sql(" order by done_at, event_id limit ").bind_limit(limit).sql(")");
   }
   return query.run().affected;
@@ -303,23 +198,23 @@ bool SqlOutboxAdminStore::edit_dead(const EventId& id, PayloadKind kind, std::st
   // The token is raised so that the row changes in any case: MariaDB does not count a row that stays as it
   // was.
   query.sql("update ")
-      .table()
+      .table(outbox)
       .sql(" set token = token + 1, payload = ")
       .bind(json ? Value(payload) : Value(nullptr));
   query.sql(", payload_bytes = ").bind(json ? Value(nullptr) : Value(Blob{payload}));
   if (headers_json.has_value()) {
     query.sql(", headers = ").bind(headers_json->empty() ? Value(nullptr) : Value(*headers_json));
   }
-  query.where_status(EventStatus::dead).sql(" and event_id = ").bind(id.view());
+  where_status(query, EventStatus::dead).sql(" and event_id = ").bind(id.view());
   return query.run().affected > 0;
 }
 
 std::int64_t SqlOutboxAdminStore::purge_batch(EventStatus status, Duration age, std::size_t limit) {
   require_finished(status);
   Query query(dialect_);
-  query.sql("delete from ").table().where_status(status);
+  where_status(query.sql("delete from ").table(outbox), status);
   if (dialect_.kind != BackendKind::mariadb)
-    query.sql(" and event_id in (select event_id from ").table().where_status(status);
+    where_status(query.sql(" and event_id in (select event_id from ").table(outbox), status);
   query.sql(" and done_at <= ").now_minus(age).sql(" order by done_at limit ").bind_limit(limit);
   if (dialect_.kind != BackendKind::mariadb) query.sql(")");
   return query.run().affected;
@@ -328,7 +223,8 @@ std::int64_t SqlOutboxAdminStore::purge_batch(EventStatus status, Duration age, 
 std::int64_t SqlOutboxAdminStore::count_purgeable(EventStatus status, Duration age) {
   require_finished(status);
   Query query(dialect_);
-  query.sql("select count(*) from ").table().where_status(status).sql(" and done_at <= ").now_minus(age);
+  where_status(query.sql("select count(*) from ").table(outbox), status);
+  query.sql(" and done_at <= ").now_minus(age);
   return number(query.run().rows.at(0).at(0));
 }
 

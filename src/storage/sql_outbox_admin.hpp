@@ -1,35 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
-#include <span>
-#include <string>
-#include <string_view>
-
-#include "postrider/value.hpp"
 #include "storage/outbox_store.hpp"
+#include "storage/sql_query.hpp"
 
 namespace postrider {
-
-/// The few words in which the databases differ for the admin verbs. Times travel as microseconds since 1970.
-struct SqlDialect {
-  BackendKind kind;
-  std::string outbox_table;  ///< qualified and safe to paste
-  /// Runs one statement (with `?` placeholders) in a transaction of its own. Those that only read begin with
-  /// "select".
-  std::function<Rows(std::string_view sql, std::span<const Value> params)> run;
-  /// Microseconds → the column's type, around a placeholder or expression: e.g. "(timestamptz 'epoch' + {} *
-  /// interval '1 microsecond')".
-  std::string from_micros;
-  /// The column → microseconds: e.g. "(extract(epoch from {}) * 1000000)::bigint".
-  std::string to_micros;
-  /// The database's now as the column's type; a placeholder is bound instead when the storage has a clock of
-  /// its own.
-  std::string now;
-  Clock* clock = nullptr;
-  /// Reads a binary column as lower-case hex text: e.g. "encode({}, 'hex')", "lower(hex({}))".
-  std::string hex;
-};
 
 /// OutboxAdminStore for all three databases: rare verbs, plain SQL, so once is enough.
 class SqlOutboxAdminStore final : public OutboxAdminStore {

@@ -50,7 +50,9 @@ MariadbStorage::MariadbStorage(ConnectSettings settings, const StorageOptions& o
       pool_(pool_options(options, name_), [this] { return Connection::open(settings_); }),
       work_(pool_),
       outbox_(work_, schema_, clock_, name_),
-      admin_(dialect()) {}
+      admin_(dialect()),
+      queue_admin_(dialect()),
+      log_(dialect()) {}
 
 Transaction MariadbStorage::begin() {
   return Transaction(std::make_unique<OwnSession>(work_.begin()));
@@ -70,15 +72,16 @@ void MariadbStorage::ping() {
   work_.run([](Link& link) { link.command("DO 1"); });
 }
 
-SqlDialect MariadbStorage::dialect() const {
+SqlDialect MariadbStorage::dialect() {
   return {.kind = BackendKind::mariadb,
-          .outbox_table = schema_.str() + "_outbox_event",
+          .table_prefix = schema_.str() + "_",
           .run =
               [this](std::string_view sql, std::span<const Value> params) {
                 Rows rows;
                 work_.run([&](Link& link) { rows = link.run_any(sql, params); });
                 return rows;
               },
+          .begin = [this] { return begin(); },
           .from_micros = "(TIMESTAMP'1970-01-01 00:00:00' + INTERVAL {} MICROSECOND)",
           .to_micros = "TIMESTAMPDIFF(MICROSECOND, TIMESTAMP'1970-01-01 00:00:00', {})",
           .now = "UTC_TIMESTAMP(6)",

@@ -9,7 +9,9 @@
 #include "backends/mariadb/work.hpp"
 #include "postrider/storage.hpp"
 #include "storage/pool.hpp"
+#include "storage/sql_log_store.hpp"
 #include "storage/sql_outbox_admin.hpp"
+#include "storage/sql_queue_admin.hpp"
 
 namespace postrider::mariadb {
 
@@ -26,9 +28,11 @@ class MariadbStorage final : public Storage {
   void ping() override;
   [[nodiscard]] OutboxStore& outbox_store() override { return outbox_; }
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return admin_; }
+  [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
+  [[nodiscard]] LogStore& log_store() override { return log_; }
 
  private:
-  [[nodiscard]] SqlDialect dialect() const;
+  [[nodiscard]] SqlDialect dialect();
 
   ConnectSettings settings_;
   Identifier schema_;
@@ -38,6 +42,8 @@ class MariadbStorage final : public Storage {
   Work work_;
   MariadbOutboxStore outbox_;
   SqlOutboxAdminStore admin_;
+  SqlQueueAdminStore queue_admin_;
+  SqlLogStore log_;
 };
 
 }  // namespace postrider::mariadb

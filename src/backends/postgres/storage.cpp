@@ -13,18 +13,6 @@ namespace postrider::postgres {
 
 namespace {
 
-SqlDialect dialect(const Identifier& schema, Clock* clock,
-                   std::function<Rows(std::string_view, std::span<const Value>)> run) {
-  return {.kind = BackendKind::postgres,
-          .outbox_table = schema.str() + ".outbox_event",
-          .run = std::move(run),
-          .from_micros = "(timestamptz 'epoch' + {}::bigint * interval '1 microsecond')",
-          .to_micros = "(extract(epoch from {}) * 1000000)::bigint",
-          .now = "clock_timestamp()",
-          .clock = clock,
-          .hex = "encode({}, 'hex')"};
-}
-
 PoolOptions pool_options(const StorageOptions& options, const std::string& name) {
   PoolOptions result;
   result.size = options.pool_size;
@@ -82,9 +70,22 @@ PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& opt
       outbox_(
           schema_, options.clock, [this](const auto& work) { with_connection(work); },
           [this] { check_schema(); }),
-      outbox_admin_(dialect(
-          schema_, options.clock,
-          [this](std::string_view sql, std::span<const Value> params) { return run_alone(sql, params); })) {}
+      outbox_admin_(dialect(options.clock)),
+      queue_admin_(dialect(options.clock)),
+      log_(dialect(options.clock)) {}
+
+SqlDialect PostgresStorage::dialect(Clock* clock) {
+  return {
+      .kind = BackendKind::postgres,
+      .table_prefix = schema_.str() + ".",
+      .run = [this](std::string_view sql, std::span<const Value> params) { return run_alone(sql, params); },
+      .begin = [this] { return begin(); },
+      .from_micros = "(timestamptz 'epoch' + {}::bigint * interval '1 microsecond')",
+      .to_micros = "(extract(epoch from {}) * 1000000)::bigint",
+      .now = "clock_timestamp()",
+      .clock = clock,
+      .hex = "encode({}, 'hex')"};
+}
 
 ConnectionPool::Lease PostgresStorage::acquire() {
   // A restarted server leaves a pool full of dead connections; each shows it at a look, without a round trip.
@@ -133,7 +134,7 @@ Rows PostgresStorage::run_alone(std::string_view sql, std::span<const Value> par
   const std::string numbered = numbered_placeholders(sql);
   with_connection([&](Connection& connection) {
     const RollbackGuard guard(connection);
-    Pipeline pipeline(connection, "cannot run a statement on the outbox");
+    Pipeline pipeline(connection, "cannot run a statement");
     pipeline.send(begin_worker_statement);
     pipeline.send_text(numbered, params);
     pipeline.send_commit(false);

@@ -9,7 +9,9 @@
 #include "backends/postgres/outbox_store.hpp"
 #include "postrider/storage.hpp"
 #include "storage/pool.hpp"
+#include "storage/sql_log_store.hpp"
 #include "storage/sql_outbox_admin.hpp"
+#include "storage/sql_queue_admin.hpp"
 
 namespace postrider::postgres {
 
@@ -29,12 +31,15 @@ class PostgresStorage final : public Storage {
   void ping() override;
   [[nodiscard]] OutboxStore& outbox_store() override { return outbox_; }
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return outbox_admin_; }
+  [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
+  [[nodiscard]] LogStore& log_store() override { return log_; }
 
  private:
   /// A connection that the server has not closed meanwhile.
   [[nodiscard]] ConnectionPool::Lease acquire();
   void with_connection(const std::function<void(Connection&)>& work);
   void check_schema();
+  [[nodiscard]] SqlDialect dialect(Clock* clock);
   [[nodiscard]] Rows run_alone(std::string_view sql, std::span<const Value> params);
 
   Identifier schema_;
@@ -42,6 +47,8 @@ class PostgresStorage final : public Storage {
   ConnectionPool pool_;
   PostgresOutboxStore outbox_;
   SqlOutboxAdminStore outbox_admin_;
+  SqlQueueAdminStore queue_admin_;
+  SqlLogStore log_;
 };
 
 }  // namespace postrider::postgres

@@ -54,7 +54,9 @@ SqliteStorage::SqliteStorage(std::string_view url, const StorageOptions& options
           {.size = options.pool_size, .acquire_timeout = options.acquire_timeout, .name = name_},
           [this] { return std::make_unique<Connection>(connection_options(true)); }, clock_),
       outbox_(options.schema, name_, clock_, writer_, readers_),
-      admin_(dialect()) {}
+      admin_(dialect()),
+      queue_admin_(dialect()),
+      log_(dialect()) {}
 
 ConnectionOptions SqliteStorage::connection_options(bool read_only) const {
   return {.name = name_,
@@ -66,7 +68,7 @@ ConnectionOptions SqliteStorage::connection_options(bool read_only) const {
 
 SqlDialect SqliteStorage::dialect() {
   return {.kind = BackendKind::sqlite,
-          .outbox_table = options_.schema.str() + "_outbox_event",
+          .table_prefix = options_.schema.str() + "_",
           .run =
               [this](std::string_view sql, std::span<const Value> params) {
                 if (sql.starts_with("select")) return as_connection(readers_.acquire()).execute(sql, params);
@@ -76,6 +78,7 @@ SqlDialect SqliteStorage::dialect() {
                 transaction.commit();
                 return rows;
               },
+          .begin = [this] { return begin(); },
           .from_micros = "{}",
           .to_micros = "{}",
           .now = {},

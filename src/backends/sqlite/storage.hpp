@@ -10,7 +10,9 @@
 #include "postrider/storage.hpp"
 #include "storage/embedded_migration.hpp"
 #include "storage/pool.hpp"
+#include "storage/sql_log_store.hpp"
 #include "storage/sql_outbox_admin.hpp"
+#include "storage/sql_queue_admin.hpp"
 
 namespace postrider::sqlite {
 
@@ -31,6 +33,8 @@ class SqliteStorage final : public Storage {
   void ping() override;
   [[nodiscard]] OutboxStore& outbox_store() override { return outbox_; }
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return admin_; }
+  [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
+  [[nodiscard]] LogStore& log_store() override { return log_; }
 
  private:
   [[nodiscard]] ConnectionOptions connection_options(bool read_only) const;
@@ -44,6 +48,8 @@ class SqliteStorage final : public Storage {
   ConnectionPool readers_;
   SqliteOutboxStore outbox_;
   SqlOutboxAdminStore admin_;
+  SqlQueueAdminStore queue_admin_;
+  SqlLogStore log_;
 };
 
 }  // namespace postrider::sqlite

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "postrider/queue_admin.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "postrider/error.hpp"
+#include "storage/log_store.hpp"
+#include "storage/queue_admin_store.hpp"
+#include "storage/queue_store.hpp"
+
+namespace postrider {
+namespace {
+
+constexpr std::size_t most_listed = 10'000;
+constexpr std::size_t rows_per_transaction = 200;
+
+void require(bool ok, std::string_view what, std::string_view why) {
+  if (!ok) throw Error(ErrorCode::invalid_argument, what, why);
+}
+
+std::int64_t apply_all(Storage& storage, QueueAction action, const QueueFilter& filter,
+                       std::string_view reason) {
+  QueueAdminStore& store = storage.queue_admin_store();
+  std::int64_t total = 0;
+  AdminBatch batch{.more = true};
+  while (batch.more) {
+    batch = store.apply(action, filter, QueueId{batch.walked_to}, rows_per_transaction, reason);
+    total += batch.changed;
+    // At once: projections wait for the entries, and nobody else may come by to number them.
+    if (action == QueueAction::cancel && batch.changed > 0) storage.queue_store().sequence_log();
+  }
+  return total;
+}
+
+}  // namespace
+
+QueueCounts QueueAdmin::counts() {
+  return storage_.queue_admin_store().counts();
+}
+
+LogCounts QueueAdmin::log_counts() {
+  return storage_.queue_admin_store().log_counts();
+}
+
+std::map<std::int32_t, std::int64_t> QueueAdmin::attempts() {
+  return storage_.queue_admin_store().attempts();
+}
+
+std::vector<QueueRecord> QueueAdmin::list(const QueueFilter& filter, std::size_t limit, QueueId after) {
+  require(limit >= 1 && limit <= most_listed, "cannot list the queue", "limit must be between 1 and 10000");
+  return storage_.queue_admin_store().list(filter, limit, after);
+}
+
+std::vector<QueueRecord> QueueAdmin::stuck(Duration stuck_for, std::size_t limit, QueueId after) {
+  QueueFilter filter;
+  filter.stuck_for = stuck_for;
+  return list(filter, limit, after);
+}
+
+std::optional<QueueRecord> QueueAdmin::find(QueueId id) {
+  std::vector<QueueRecord> found = list({.ids = {id}}, 1);
+  if (found.empty()) return std::nullopt;
+  return std::move(found.front());
+}
+
+std::int64_t QueueAdmin::requeue(const QueueFilter& filter, bool dry_run) {
+  if (dry_run) return storage_.queue_admin_store().count(QueueAction::requeue, filter);
+  return apply_all(storage_, QueueAction::requeue, filter, {});
+}
+
+std::int64_t QueueAdmin::cancel(const QueueFilter& filter, std::string_view reason, bool dry_run) {
+  require(!reason.empty(), "cannot cancel events without a reason",
+          "it is what the log will tell about their end");
+  if (dry_run) return storage_.queue_admin_store().count(QueueAction::cancel, filter);
+  return apply_all(storage_, QueueAction::cancel, filter, reason);
+}
+
+std::int64_t QueueAdmin::release(const QueueFilter& filter, bool dry_run) {
+  if (dry_run) return storage_.queue_admin_store().count(QueueAction::release, filter);
+  return apply_all(storage_, QueueAction::release, filter, {});
+}
+
+std::int64_t QueueAdmin::replay(const QueueFilter& log_filter, bool dry_run) {
+  QueueAdminStore& store = storage_.queue_admin_store();
+  storage_.queue_store().sequence_log();
+  // Not beyond today's end: the entries of those that are replayed would be replayed as well, over and over.
+  const LogSeq until = storage_.log_store().head();
+  if (dry_run) return store.replay(log_filter, LogSeq{}, until, 0).changed;
+  std::int64_t total = 0;
+  AdminBatch batch{.more = true};
+  while (batch.more) {
+    batch = store.replay(log_filter, LogSeq{batch.walked_to}, until, rows_per_transaction);
+    total += batch.changed;
+  }
+  return total;
+}
+
+std::int64_t QueueAdmin::purge_log(const LogPurgeOptions& options) {
+  require(options.batch_size >= 1 && options.batch_size <= 10'000, "cannot purge the log",
+          "batch_size must be between 1 and 10000");
+  require(options.older_than >= Duration::zero(), "cannot purge the log", "older_than must not be negative");
+  const std::int64_t at_most = options.at_most
+                                   ? static_cast<std::int64_t>(std::min<std::size_t>(
+                                         *options.at_most, std::numeric_limits<std::int64_t>::max()))
+                                   : std::numeric_limits<std::int64_t>::max();
+  QueueAdminStore& store = storage_.queue_admin_store();
+  if (options.dry_run) return std::min(at_most, store.purge_log(options.older_than, options.keep_unread, 0));
+  std::int64_t total = 0;
+  while (total < at_most) {
+    const auto limit = std::min<std::int64_t>(at_most - total, static_cast<std::int64_t>(options.batch_size));
+    const std::int64_t deleted =
+        store.purge_log(options.older_than, options.keep_unread, static_cast<std::size_t>(limit));
+    total += deleted;
+    if (deleted < limit) break;
+  }
+  return total;
+}
+
+}  // namespace postrider

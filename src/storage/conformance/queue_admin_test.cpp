@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "postrider/error.hpp"
+#include "storage/log_store.hpp"
+#include "storage/queue_admin_store.hpp"
+#include "support/queue_rows.hpp"
+
+namespace postrider::conformance {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+using Status = QueueStatus;
+
+class QueueAdminVerbs : public test::BackendTest {
+ protected:
+  void SetUp() override {
+    BackendTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    database_.emplace(backend(), test::TestDatabase::Options{.clock = &clock_});
+    rows_.emplace(*database_, clock_);
+  }
+  Storage& storage() { return database_->storage(); }
+  QueueAdminStore& admin() { return storage().queue_admin_store(); }
+
+  std::vector<std::int64_t> list(const QueueFilter& filter = {}, std::size_t limit = 100,
+                                 std::int64_t after = 0) {
+    std::vector<std::int64_t> ids;
+    for (const QueueRecord& one : admin().list(filter, limit, QueueId{after})) {
+      ids.push_back(static_cast<std::int64_t>(one.id));
+    }
+    return ids;
+  }
+  QueueRecord record(std::int64_t id) {
+    const auto found = admin().list({.ids = {QueueId{id}}}, 1, {});
+    if (found.empty()) ADD_FAILURE() << "no row " << id;
+    return found.empty() ? QueueRecord{} : found[0];
+  }
+  std::int64_t apply(QueueAction action, const QueueFilter& filter = {}, std::string_view reason = "why") {
+    const std::int64_t expected = admin().count(action, filter);
+    const AdminBatch batch = admin().apply(action, filter, {}, 1000, reason);
+    EXPECT_EQ(batch.changed, expected) << "the dry run told the truth";
+    EXPECT_FALSE(batch.more);
+    return batch.changed;
+  }
+  /// Ids of the queue rows published by a replay, in order.
+  std::vector<std::string> queued_events() {
+    std::vector<std::string> ids;
+    for (const QueueRecord& one : admin().list({}, 100, {})) ids.push_back(one.event_id);
+    return ids;
+  }
+  void quarantine(std::int64_t id) {
+    rows_->queue({.id = id, .crashes = 3, .token = 4, .error = "died", .quarantined = true});
+  }
+  static constexpr LogSeq everything{std::numeric_limits<std::int64_t>::max()};
+
+  ManualClock clock_;
+  std::optional<test::TestDatabase> database_;
+  std::optional<test::QueueRows> rows_;
+};
+POSTRIDER_FOR_EACH_BACKEND(QueueAdminVerbs);
+
+TEST_P(QueueAdminVerbs, CountsOfAnEmptyQueue) {
+  const QueueCounts counts = admin().counts();
+  EXPECT_EQ(counts.pending + counts.delayed + counts.processing + counts.abandoned + counts.quarantined, 0);
+  EXPECT_EQ(counts.oldest_pending, 0s);
+  EXPECT_EQ(admin().log_counts().completed, 0);
+  EXPECT_THAT(admin().attempts(), IsEmpty());
+}
+
+TEST_P(QueueAdminVerbs, CountsEveryKind) {
+  rows_->queue({.id = 1, .available_in = -30s});
+  rows_->queue({.id = 2, .attempts = 2});
+  rows_->queue({.id = 3, .attempts = 2, .available_in = 1h});
+  rows_->queue({.id = 4, .status = Status::processing, .attempts = 1, .available_in = -1h, .lease = 10s});
+  rows_->queue({.id = 5, .status = Status::processing, .attempts = 1, .lease = -1s});
+  quarantine(6);
+  rows_->log({.id = 7});
+  rows_->log({.id = 8, .status = Status::failed});
+  rows_->log({.id = 9, .status = Status::completed_with_errors});
+  rows_->log({.id = 10});
+  const QueueCounts counts = admin().counts();
+  EXPECT_EQ(counts.pending, 2);
+  EXPECT_EQ(counts.delayed, 1);
+  EXPECT_EQ(counts.processing, 2);
+  EXPECT_EQ(counts.abandoned, 1);
+  EXPECT_EQ(counts.quarantined, 1);
+  EXPECT_EQ(counts.oldest_pending, 30s) << "the one in progress does not count";
+  const LogCounts log = admin().log_counts();
+  EXPECT_EQ(log.completed, 2);
+  EXPECT_EQ(log.completed_with_errors, 1);
+  EXPECT_EQ(log.failed, 1);
+  EXPECT_THAT(admin().attempts(), ElementsAre(Pair(0, 2), Pair(1, 2), Pair(2, 2)));
+}
+
+TEST_P(QueueAdminVerbs, NothingIsOverdueBeforeItsTime) {
+  rows_->queue({.id = 1, .available_in = 1h});
+  EXPECT_EQ(admin().counts().oldest_pending, 0s);
+  clock_.advance(90min);
+  EXPECT_EQ(admin().counts().oldest_pending, 30min);
+}
+
+TEST_P(QueueAdminVerbs, ListsRowsAsTheyAreInPages) {
+  const TimePoint now = clock_.now();
+  rows_->queue({.id = 1,
+                .status = Status::processing,
+                .event_id = "first",
+                .type = "T",
+                .tenant = "acme",
+                .payload = "[ 1 ]",
+                .priority = 7,
+                .attempts = 2,
+                .crashes = 1,
+                .token = 5,
+                .owner = "node",
+                .error = "no luck",
+                .started_ago = 10s,
+                .updated_ago = 5s,
+                .created_ago = 20s,
+                .lease = 30s});
+  for (std::int64_t id = 2; id <= 5; ++id) rows_->queue({.id = id});
+  const QueueRecord row = record(1);
+  EXPECT_EQ(row.event_id, "first");
+  EXPECT_EQ(row.type, "T");
+  EXPECT_EQ(row.tenant_id, "acme");
+  EXPECT_EQ(row.payload, "[ 1 ]");
+  EXPECT_EQ(row.status, Status::processing);
+  EXPECT_EQ(row.priority, 7);
+  EXPECT_EQ(row.attempts, 2);
+  EXPECT_EQ(row.crashes, 1);
+  EXPECT_EQ(row.token, Token{5});
+  EXPECT_EQ(row.owner, "node");
+  EXPECT_EQ(row.last_error, "no luck");
+  EXPECT_EQ(row.created_at, now - 20s);
+  EXPECT_EQ(row.updated_at, now - 5s);
+  EXPECT_EQ(row.processing_started_at, now - 10s);
+  EXPECT_EQ(row.lease_until, now + 30s);
+  EXPECT_FALSE(row.quarantined_at.has_value());
+  EXPECT_THAT(list({}, 2), ElementsAre(1, 2));
+  EXPECT_THAT(list({}, 2, 2), ElementsAre(3, 4));
+  EXPECT_THAT(list({}, 2, 5), IsEmpty());
+}
+
+TEST_P(QueueAdminVerbs, FiltersByEachField) {
+  rows_->queue({.id = 1, .type = "A", .tenant = "t1", .attempts = 3, .error = "100%", .created_ago = 1h});
+  rows_->queue({.id = 2, .status = Status::processing, .event_id = "x", .type = "B", .error = "1000"});
+  rows_->queue({.id = 3, .type = "A", .tenant = "t2", .quarantined = true});
+  EXPECT_THAT(list({.ids = {QueueId{3}, QueueId{1}, QueueId{9}}}), ElementsAre(1, 3));
+  EXPECT_THAT(list({.event_ids = {EventId("x")}}), ElementsAre(2));
+  EXPECT_THAT(list({.types = {"A"}}), ElementsAre(1, 3));
+  EXPECT_THAT(list({.types = {"A", "B"}}), ElementsAre(1, 2, 3));
+  EXPECT_THAT(list({.tenant_id = "t2"}), ElementsAre(3));
+  EXPECT_THAT(list({.statuses = {Status::processing}}), ElementsAre(2));
+  EXPECT_THAT(list({.statuses = {Status::failed}}), IsEmpty()) << "those are in the log";
+  EXPECT_THAT(list({.older_than = 1h}), ElementsAre(1)) << "inclusive";
+  EXPECT_THAT(list({.older_than = 61min}), IsEmpty());
+  EXPECT_THAT(list({.error_contains = "100%"}), ElementsAre(1)) << "a percent sign is a percent sign";
+  EXPECT_THAT(list({.attempts_at_least = 3}), ElementsAre(1));
+  EXPECT_THAT(list({.quarantined = true}), ElementsAre(3));
+  EXPECT_THAT(list({.quarantined = false}), ElementsAre(1, 2));
+  EXPECT_THAT(list({.types = {"A"}, .tenant_id = "t1"}), ElementsAre(1));
+  EXPECT_THAT(list({.types = {"'; drop table x; --"}}), IsEmpty());
+  QueueFilter many;
+  many.ids.assign(10'001, QueueId{1});
+  EXPECT_THROW((void)admin().list(many, 1, {}), Error);
+}
+
+TEST_P(QueueAdminVerbs, StuckAreThoseInProgressForTooLong) {
+  rows_->queue({.id = 1, .status = Status::processing, .started_ago = 5min, .lease = 1h});
+  rows_->queue({.id = 2, .status = Status::processing, .started_ago = 4min});
+  rows_->queue({.id = 3, .status = Status::processing, .updated_ago = 5min});
+  rows_->queue({.id = 4, .started_ago = 1h, .updated_ago = 1h});
+  EXPECT_THAT(list({.stuck_for = 5min}), ElementsAre(1, 3)) << "also when its lease is kept alive";
+}
+
+TEST_P(QueueAdminVerbs, RequeueMakesThemPendingAndFencesTheWorker) {
+  rows_->queue({.id = 1,
+                .status = Status::processing,
+                .attempts = 2,
+                .token = 7,
+                .owner = "n1",
+                .available_in = -1h,
+                .started_ago = 10min,
+                .lease = 1h});
+  rows_->queue({.id = 2, .token = 3});
+  quarantine(3);
+  EXPECT_EQ(apply(QueueAction::requeue), 1) << "only what is in progress";
+  const QueueRecord row = record(1);
+  EXPECT_EQ(row.status, Status::pending);
+  EXPECT_EQ(row.token, Token{8});
+  EXPECT_EQ(row.owner, "");
+  EXPECT_FALSE(row.lease_until.has_value());
+  EXPECT_EQ(row.available_at, clock_.now());
+  EXPECT_EQ(row.updated_at, clock_.now());
+  EXPECT_EQ(row.attempts, 2);
+  EXPECT_EQ(record(2).token, Token{3});
+  EXPECT_EQ(record(3).token, Token{4});
+}
+
+TEST_P(QueueAdminVerbs, ReleaseTakesThemOutOfQuarantine) {
+  quarantine(1);
+  quarantine(2);
+  rows_->queue({.id = 3, .crashes = 2});
+  clock_.advance(1h);
+  EXPECT_EQ(apply(QueueAction::release, {.ids = {QueueId{1}, QueueId{3}}}), 1);
+  const QueueRecord row = record(1);
+  EXPECT_EQ(row.crashes, 0);
+  EXPECT_FALSE(row.quarantined_at.has_value());
+  EXPECT_EQ(row.available_at, clock_.now());
+  EXPECT_EQ(row.status, Status::pending);
+  EXPECT_EQ(row.last_error, "died") << "stays until the next one";
+  EXPECT_TRUE(record(2).quarantined_at.has_value());
+  EXPECT_EQ(record(3).crashes, 2);
+}
+
+TEST_P(QueueAdminVerbs, CancelMovesThemToTheLogWithTheReason) {
+  rows_->queue({.id = 1,
+                .status = Status::processing,
+                .type = "T",
+                .payload = "[ 1 ]",
+                .attempts = 2,
+                .token = 7,
+                .error = "no luck",
+                .started_ago = 1s,
+                .lease = 1h});
+  rows_->queue({.id = 2});
+  quarantine(3);
+  rows_->run("insert into " + database_->table("event_handler_state") +
+             " (id, handler, result, failed, error, updated_at) values (1, 'mail', 0, 0, null, " +
+             rows_->time(clock_.now()) + "), (1, 'mail#sent', 0, 0, null, " + rows_->time(clock_.now()) +
+             "), (1, 'sms', 1, 2, 'busy', " + rows_->time(clock_.now()) + ")");
+  EXPECT_EQ(apply(QueueAction::cancel, {.ids = {QueueId{1}, QueueId{3}}}, "ordered \"twice\""), 2);
+  EXPECT_THAT(list(), ElementsAre(2));
+  const LogEntry entry = storage().log_store().find(QueueId{1}).value();
+  EXPECT_EQ(entry.status, Status::failed);
+  EXPECT_EQ(entry.event.value().payload(), "[ 1 ]");
+  EXPECT_EQ(entry.event.value().type(), "T");
+  EXPECT_EQ(entry.attempts, 2);
+  EXPECT_EQ(entry.finalized_at, clock_.now());
+  EXPECT_EQ(entry.processing_started_at, clock_.now() - 1s);
+  ASSERT_EQ(entry.results.size(), 3U) << "the sub task is no handler";
+  EXPECT_EQ(entry.results[0].handler, "mail");
+  EXPECT_EQ(entry.results[1].error, "busy");
+  EXPECT_EQ(entry.results[2].handler, "(cancelled)");
+  EXPECT_EQ(entry.results[2].verdict, HandlerVerdict::unrecoverable_error);
+  EXPECT_EQ(entry.results[2].error, "ordered \"twice\" (before: no luck)");
+  EXPECT_EQ(rows_->cell("select token from " + database_->table("event_log") + " where id = 1"), "8")
+      << "not the worker's: its finalize is stale, not repeated";
+  EXPECT_THAT(storage().log_store().find(QueueId{3}).value().results[0].error, HasSubstr("died"));
+}
+
+TEST_P(QueueAdminVerbs, WalksInBatchesAndMeetsEachRowOnce) {
+  for (std::int64_t id = 1; id <= 5; ++id) rows_->queue({.id = id, .status = Status::processing});
+  AdminBatch batch = admin().apply(QueueAction::requeue, {}, {}, 2, {});
+  EXPECT_EQ(batch.changed, 2);
+  EXPECT_EQ(batch.walked_to, 2);
+  EXPECT_TRUE(batch.more);
+  rows_->run("update " + database_->table("event_queue") + " set status = 1 where id = 1");
+  batch = admin().apply(QueueAction::requeue, {}, QueueId{batch.walked_to}, 100, {});
+  EXPECT_EQ(batch.changed, 3);
+  EXPECT_FALSE(batch.more);
+  EXPECT_EQ(record(1).status, Status::processing) << "claimed again meanwhile: left alone";
+}
+
+TEST_P(QueueAdminVerbs, ARowUnderLockIsPassedOver) {
+  for (std::int64_t id = 1; id <= 3; ++id) rows_->queue({.id = id});
+  if (backend() == "sqlite") {  // one writer: there is never anybody to pass over
+    EXPECT_EQ(admin().apply(QueueAction::cancel, {}, {}, 100, "why").changed, 3);
+    return;
+  }
+  Transaction worker = storage().begin();
+  worker.execute("select id from " + database_->table("event_queue") + " where id = 2 for update");
+  EXPECT_EQ(admin().apply(QueueAction::cancel, {}, {}, 100, "why").changed, 2);
+  worker.rollback();
+  EXPECT_THAT(list(), ElementsAre(2));
+}
+
+TEST_P(QueueAdminVerbs, ReplayPublishesThemAgainInTheOrderOfTheLog) {
+  std::string bytes("\0\xff", 2);
+  rows_->log({.id = 30,
+              .event_id = "c",
+              .type = "T",
+              .tenant = "t",
+              .key = "k",
+              .headers = R"({"h":"v"})",
+              .payload = "[ 1 ]",
+              .attempts = 5});
+  rows_->log({.id = 10, .event_id = "a", .bytes = bytes});
+  rows_->log({.id = 20, .status = Status::failed, .event_id = "b"});
+  clock_.advance(1h);
+  EXPECT_EQ(admin().replay({}, {}, everything, 0).changed, 3);
+  EXPECT_THAT(queued_events(), IsEmpty()) << "limit 0 only counts";
+  const AdminBatch first = admin().replay({}, {}, everything, 2);
+  EXPECT_EQ(first.changed, 2);
+  EXPECT_EQ(first.walked_to, 2);
+  EXPECT_TRUE(first.more);
+  EXPECT_FALSE(admin().replay({}, LogSeq{first.walked_to}, everything, 2).more);
+  EXPECT_THAT(queued_events(), ElementsAre("c", "a", "b"));
+  const std::vector<QueueRecord> rows = admin().list({}, 10, {});
+  EXPECT_EQ(rows[0].type, "T");
+  EXPECT_EQ(rows[0].tenant_id, "t");
+  EXPECT_EQ(rows[0].ordering_key, "k");
+  EXPECT_EQ(rows[0].headers_json, R"({"h":"v"})");
+  EXPECT_EQ(rows[0].payload, "[ 1 ]");
+  EXPECT_EQ(rows[0].status, Status::pending);
+  EXPECT_EQ(rows[0].attempts, 0);
+  EXPECT_EQ(rows[0].available_at, clock_.now());
+  EXPECT_EQ(rows[0].occurred_at, clock_.now() - 1h);
+  EXPECT_EQ(rows[1].payload, bytes);
+  EXPECT_TRUE(storage().log_store().find(QueueId{30}).has_value()) << "the log stays as it is";
+}
+
+TEST_P(QueueAdminVerbs, ReplayByFilter) {
+  const auto count = [&](const QueueFilter& filter) {
+    return admin().replay(filter, {}, everything, 0).changed;
+  };
+  rows_->log({.id = 1,
+              .status = Status::failed,
+              .type = "A",
+              .tenant = "t",
+              .results = R"([{"handler":"timeout","result":2,"error":"disk \"full\" 100%"}])"});
+  rows_->log({.id = 2, .type = "A", .finalized_at = clock_.now() - 1h, .results = R"([{"handler":"full"}])"});
+  rows_->log({.id = 3, .type = "B"});
+  EXPECT_EQ(count({}), 3);
+  EXPECT_EQ(count({.ids = {QueueId{1}, QueueId{9}}}), 1);
+  EXPECT_EQ(count({.event_ids = {EventId("e2")}}), 1);
+  EXPECT_EQ(count({.types = {"A"}}), 2);
+  EXPECT_EQ(count({.tenant_id = "t"}), 1);
+  EXPECT_EQ(count({.statuses = {Status::completed}}), 2);
+  EXPECT_EQ(count({.older_than = 1h}), 1);
+  EXPECT_EQ(count({.error_contains = "\"full\" 100%"}), 1) << "the text, not its JSON";
+  EXPECT_EQ(count({.error_contains = "full"}), 1) << "a handler's name is no error";
+  EXPECT_EQ(count({.error_contains = "FULL"}), 0);
+  EXPECT_EQ(count({.error_contains = "timeout"}), 0);
+  EXPECT_EQ(admin().replay({}, {}, LogSeq{2}, 0).changed, 2) << "not beyond the end that was given";
+  EXPECT_THROW((void)count({.stuck_for = 1s}), Error);
+  EXPECT_THROW((void)count({.quarantined = false}), Error);
+}
+
+TEST_P(QueueAdminVerbs, PurgeDeletesTheOldestInOrder) {
+  const TimePoint now = clock_.now();
+  rows_->log({.id = 9, .finalized_at = now - 10h});
+  rows_->log({.id = 8, .finalized_at = now - 9h});
+  rows_->log({.id = 7, .finalized_at = now - 8h});
+  rows_->log({.id = 6, .finalized_at = now - 1h});
+  rows_->log({.id = 5, .finalized_at = now - 9h});
+  EXPECT_EQ(admin().purge_log(8h, true, 0), 3) << "up to the first that is too young";
+  EXPECT_EQ(admin().purge_log(8h, true, 2), 2);
+  EXPECT_FALSE(storage().log_store().find(QueueId{9}).has_value());
+  EXPECT_TRUE(storage().log_store().find(QueueId{7}).has_value());
+  EXPECT_EQ(admin().purge_log(8h, true, 2), 1);
+  EXPECT_EQ(admin().purge_log(8h, true, 2), 0);
+  const LogPage left = storage().log_store().read(LogSeq{0}, 10, {});
+  ASSERT_EQ(left.entries.size(), 2U) << "no hole in what is left";
+  EXPECT_EQ(left.entries[0].seq, LogSeq{4});
+  EXPECT_EQ(admin().purge_log(0s, true, 10), 2);
+}
+
+TEST_P(QueueAdminVerbs, PurgeKeepsWhatAProjectionHasNotRead) {
+  for (std::int64_t id = 1; id <= 4; ++id) rows_->log({.id = id});
+  for (const char* at : {"3", "2"}) {
+    rows_->run("insert into " + database_->table("event_projection") +
+               " (name, version, position, created_at, updated_at) values ('p', " + at + ", " + at + ", " +
+               rows_->time(clock_.now()) + ", " + rows_->time(clock_.now()) + ")");
+  }
+  clock_.advance(1h);
+  EXPECT_EQ(admin().purge_log(1min, true, 0), 2);
+  EXPECT_EQ(admin().purge_log(1min, true, 100), 2);
+  EXPECT_EQ(admin().purge_log(1min, true, 100), 0);
+  EXPECT_EQ(admin().purge_log(1min, false, 100), 2) << "unless told otherwise";
+}
+
+TEST_P(QueueAdminVerbs, WorksOnTheDatabasesOwnClock) {
+  test::TestDatabase real(backend());
+  test::QueueRows rows(real, Clock::system());
+  QueueAdminStore& verbs = real.storage().queue_admin_store();
+  rows.queue({.id = 1, .available_in = -1min});
+  rows.queue({.id = 2, .status = Status::processing, .started_ago = 1h, .lease = -1min});
+  rows.log({.id = 3});
+  EXPECT_GE(verbs.counts().oldest_pending, 59s);
+  EXPECT_LT(verbs.counts().oldest_pending, 1h);
+  EXPECT_EQ(verbs.counts().abandoned, 1);
+  EXPECT_EQ(verbs.list({.stuck_for = 5min}, 10, {}).size(), 1U);
+  EXPECT_EQ(verbs.apply(QueueAction::requeue, {.stuck_for = 5min}, {}, 10, {}).changed, 1);
+  EXPECT_EQ(verbs.counts().pending, 2);
+  EXPECT_EQ(verbs.apply(QueueAction::cancel, {.ids = {QueueId{1}}}, {}, 10, "why").changed, 1);
+  EXPECT_EQ(verbs.purge_log(1h, true, 10), 0);
+  EXPECT_EQ(verbs.replay({}, {}, everything, 10).changed, backend() == "sqlite" ? 2 : 1)
+      << "elsewhere the cancelled one has no number yet";
+  EXPECT_EQ(verbs.counts().delayed, 0) << "due now";
+}
+
+}  // namespace
+}  // namespace postrider::conformance

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/sql_log_store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "postrider/error.hpp"
+#include "storage/handler_results.hpp"
+#include "storage/sql_event_columns.hpp"
+
+namespace postrider {
+namespace {
+
+constexpr std::string_view log_table = "event_log";
+constexpr std::size_t max_filter_values = 10'000;
+// A filter that matches little must not make one call walk the whole log.
+constexpr std::size_t window_rows = 10'000;
+// What one page may hold: about this much payload. Rows come in chunks, because their size is not known
+// before they are read; a payload has at most 1 MiB.
+constexpr std::size_t page_bytes = 16U << 20U;
+constexpr std::size_t first_chunk = 100;
+constexpr std::size_t largest_chunk = 500;
+
+std::int64_t value(LogSeq seq) {
+  return static_cast<std::int64_t>(seq);
+}
+
+std::string columns(const SqlDialect& dialect) {
+  return event_columns(dialect) + ", seq, id, status, attempts, crashes, " +
+         around(dialect.to_micros, "processing_started_at") + ", " +
+         around(dialect.to_micros, "finalized_at") + ", results";
+}
+
+LogEntry to_entry(const std::vector<Rows::Cell>& row) {
+  const EventCells cells(row);
+  DecodedEvent decoded = decode_event(cells.columns());
+  const auto* cell = row.data() + event_column_count;
+  LogEntry entry;
+  entry.event = std::move(decoded.event);
+  entry.decode_error = std::move(decoded.error);
+  entry.created_at = cells.columns().created_at;
+  entry.seq = LogSeq{number(cell[0])};
+  entry.id = QueueId{number(cell[1])};
+  entry.status = static_cast<QueueStatus>(number(cell[2]));
+  entry.attempts = static_cast<std::int32_t>(number(cell[3]));
+  entry.crashes = static_cast<std::int32_t>(number(cell[4]));
+  entry.processing_started_at = time_of(cell[5]);
+  entry.finalized_at = time_of(cell[6]);
+  if (cell[7].has_value()) entry.results = decode_results(*cell[7]);
+  return entry;
+}
+
+std::size_t size_of(const LogEntry& entry) {
+  return entry.event.has_value() ? entry.event->payload().size() + entry.event->headers_json().size() : 0;
+}
+
+}  // namespace
+
+SqlLogStore::SqlLogStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
+
+std::optional<LogSeq> SqlLogStore::window_end(LogSeq after, std::size_t rows) {
+  Query query(dialect_);
+  query.sql("select max(seq) from (select seq from ").table(log_table).sql(" where seq > ");
+  query.bind(value(after)).sql(" order by seq limit ").bind_limit(rows).sql(") as ahead");
+  const Rows answer = query.run();
+  if (answer.is_null(0, 0)) return std::nullopt;
+  return LogSeq{answer.integer(0, 0)};
+}
+
+LogPage SqlLogStore::read(LogSeq after, std::size_t limit, const LogFilter& filter) {
+  if (filter.types.size() + filter.statuses.size() > max_filter_values) {
+    throw Error(ErrorCode::invalid_argument, "a log filter has too many values",
+                "at most " + std::to_string(max_filter_values) + " are taken");
+  }
+  LogPage page{.entries = {}, .scanned_to = after};
+  if (limit == 0) return page;
+  // Sequence numbers are given in commit order, so whatever is below the end of the window is visible by now.
+  std::optional<LogSeq> end;
+  const bool filtered = !filter.statuses.empty() || !filter.types.empty();
+  if (filtered) {
+    end = window_end(after, std::max(limit, window_rows));
+    if (!end.has_value()) return page;
+  }
+  std::size_t bytes = 0;
+  std::size_t chunk = std::min(limit, first_chunk);
+  for (;;) {
+    Query query(dialect_);
+    query.sql("select ").sql(columns(dialect_)).sql(" from ").table(log_table).sql(" where seq > ");
+    query.bind(value(page.scanned_to));
+    if (end.has_value()) query.sql(" and seq <= ").bind(value(*end));
+    query.and_in("status", filter.statuses,
+                 [](QueueStatus status) { return static_cast<std::int64_t>(status); });
+    query.and_in("event_type", filter.types, [](const std::string& type) { return std::string_view(type); });
+    const Rows rows = query.sql(" order by seq limit ").bind_limit(chunk).run();
+    for (const auto& row : rows.rows) {
+      page.entries.push_back(to_entry(row));
+      bytes += size_of(page.entries.back());
+    }
+    if (!rows.empty()) page.scanned_to = page.entries.back().seq;
+    if (rows.size() < chunk) {
+      page.scanned_to = end.value_or(page.scanned_to);
+      return page;
+    }
+    if (page.entries.size() >= limit || bytes >= page_bytes) return page;
+    const std::size_t average = bytes / page.entries.size() + 1;
+    chunk = std::min({limit - page.entries.size(), largest_chunk, (page_bytes - bytes) / average + 1});
+  }
+}
+
+LogSeq SqlLogStore::head() {
+  Query query(dialect_);
+  return LogSeq{number(query.sql("select max(seq) from ").table(log_table).run().rows.at(0).at(0))};
+}
+
+std::optional<LogEntry> SqlLogStore::find(QueueId id) {
+  Query query(dialect_);
+  query.sql("select ").sql(columns(dialect_)).sql(" from ").table(log_table).sql(" where id = ");
+  const Rows rows = query.bind(static_cast<std::int64_t>(id)).run();
+  if (rows.empty()) return std::nullopt;
+  return to_entry(rows.rows.front());
+}
+
+}  // namespace postrider

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "storage/log_store.hpp"
+#include "storage/sql_query.hpp"
+
+namespace postrider {
+
+/// LogStore for all three databases.
+class SqlLogStore final : public LogStore {
+ public:
+  explicit SqlLogStore(SqlDialect dialect);
+
+  LogPage read(LogSeq after, std::size_t limit, const LogFilter& filter) override;
+  LogSeq head() override;
+  std::optional<LogEntry> find(QueueId id) override;
+
+ private:
+  [[nodiscard]] std::optional<LogSeq> window_end(LogSeq after, std::size_t rows);
+
+  SqlDialect dialect_;
+};
+
+}  // namespace postrider

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "postrider/clock.hpp"
+#include "postrider/transaction.hpp"
+#include "postrider/value.hpp"
+
+namespace postrider {
+
+/// The few words in which the databases differ for rare verbs. Times travel as microseconds since 1970.
+struct SqlDialect {
+  BackendKind kind;
+  /// What stands before a table's name, safe to paste: "postrider." or "postrider_".
+  std::string table_prefix;
+  /// Runs one statement (with `?` placeholders) in a transaction of its own. Those that only read begin with
+  /// "select".
+  std::function<Rows(std::string_view sql, std::span<const Value> params)> run;
+  /// As Storage::begin, for verbs of several statements.
+  std::function<Transaction()> begin;
+  /// Microseconds → the column's type, around a placeholder or expression: e.g. "(timestamptz 'epoch' + {} *
+  /// interval '1 microsecond')".
+  std::string from_micros;
+  /// The column → microseconds: e.g. "(extract(epoch from {}) * 1000000)::bigint".
+  std::string to_micros;
+  /// The database's now as the column's type; a placeholder is bound instead when the storage has a clock of
+  /// its own.
+  std::string now;
+  Clock* clock = nullptr;
+  /// Reads a binary column as lower-case hex text: e.g. "encode({}, 'hex')", "lower(hex({}))".
+  std::string hex;
+};
+
+/// `pattern` with its {} replaced.
+[[nodiscard]] std::string around(std::string_view pattern, std::string_view inner);
+
+/// A statement and its parameters, put together from left to right. Text is borrowed: it must live until the
+/// statement has run.
+class Query {
+ public:
+  explicit Query(const SqlDialect& dialect) : dialect_(dialect) {}
+
+  Query& sql(std::string_view text) {
+    sql_ += text;
+    return *this;
+  }
+  Query& table(std::string_view name) { return sql(dialect_.table_prefix).sql(name); }
+  Query& bind(Value value) {
+    params_.push_back(value);
+    return sql("?");
+  }
+  Query& bind_time(TimePoint time);
+  Query& bind_limit(std::size_t limit);
+  /// The column as microseconds.
+  Query& micros(std::string_view column) { return sql(around(dialect_.to_micros, column)); }
+  Query& now();
+  Query& now_plus(Duration span);
+  Query& now_minus(Duration age) { return now_plus(-age); }
+  /// " and <column> = ?" when there is a value.
+  Query& and_equals(std::string_view column, const std::optional<std::string>& value);
+  /// " and <column> in (?, …)"; nothing for an empty list, which means all.
+  template <class Values, class ToValue>
+  Query& and_in(std::string_view column, const Values& values, ToValue to_value) {
+    if (values.empty()) return *this;
+    sql(" and ").sql(column).sql(" in (");
+    for (std::size_t i = 0; i < values.size(); ++i) (i == 0 ? *this : sql(", ")).bind(to_value(values[i]));
+    return sql(")");
+  }
+  /// "<position of the very bytes in the column> > 0": LIKE would need escaping, and its idea of upper and
+  /// lower case differs.
+  Query& contains(std::string_view column, std::string_view needle);
+
+  Rows run() { return dialect_.run(sql_, params_); }
+  Rows run(Tx& tx) { return tx.run(sql_, params_); }
+
+ private:
+  const SqlDialect& dialect_;
+  std::string sql_;
+  std::vector<Value> params_;
+};
+
+/// A cell as a number, 0 for NULL. Throws Error(database) when it is none.
+[[nodiscard]] std::int64_t number(const Rows::Cell& cell);
+/// Of a column read with `Query::micros`.
+[[nodiscard]] TimePoint time_of(const Rows::Cell& cell);
+/// Empty for NULL.
+[[nodiscard]] std::string text(const Rows::Cell& cell);
+/// PostgreSQL prints t and f, the others 1 and 0.
+[[nodiscard]] bool flag(const Rows::Cell& cell);
+/// Of a column read with `SqlDialect::hex`.
+[[nodiscard]] std::string bytes_from_hex(std::string_view hex);
+
+}  // namespace postrider
