@@ -349,14 +349,16 @@ TEST_P(QueueManager, SuspectsAreHandledOneAtATime) {
   EXPECT_EQ(queue().poll(6).size(), 6U);
   clock_.advance(61s);
   for (int i = 0; i < 3; ++i) queue().publish(event());
-  std::vector<std::int32_t> attempts;
+  int suspects = 0;
+  int fresh = 0;
   manager().register_handler("h", "T", [&](const Event&, HandlerContext& context) {
-    attempts.push_back(context.attempts());
-    EXPECT_EQ(count("event_queue", "status = 1 and crashes > 0 and attempts = 2"),
-              attempts.back() == 2 ? 1 : 1);
+    ++(context.crashes() > 0 ? suspects : fresh);
+    // Should this process die now, at most one of the six is blamed for it.
+    EXPECT_LE(count("event_queue", "status = 1 and crashes > 0"), 1);
   });
   (void)manager().process_available();
-  EXPECT_EQ(attempts.size(), 9U);
+  EXPECT_EQ(suspects, 6);
+  EXPECT_EQ(fresh, 3);
 }
 
 class QueueService : public QueueTest {};
@@ -408,8 +410,7 @@ TEST_P(QueueService, StopGivesBackWhatItDidNotHandle) {
     entered.count_down();
     go.wait();
   });
-  std::vector<Event> events(10, event());
-  events.clear();
+  std::vector<Event> events;
   for (int i = 0; i < 4; ++i) events.push_back(event());
   queue().publish(events);
   manager.start();
