@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backends/sqlite/outbox_store.hpp"
+#include "backends/sqlite/queue_store.hpp"
 #include "backends/sqlite/writer.hpp"
 #include "postrider/storage.hpp"
 #include "storage/embedded_migration.hpp"
@@ -35,6 +36,7 @@ class SqliteStorage final : public Storage {
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return admin_; }
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
+  [[nodiscard]] QueueStore& queue_store() override { return queue_; }
 
  private:
   [[nodiscard]] ConnectionOptions connection_options(bool read_only) const;
@@ -50,6 +52,7 @@ class SqliteStorage final : public Storage {
   SqlOutboxAdminStore admin_;
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
+  SqliteQueueStore queue_;
 };
 
 }  // namespace postrider::sqlite
