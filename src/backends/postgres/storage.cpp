@@ -72,7 +72,10 @@ PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& opt
           [this] { check_schema(); }),
       outbox_admin_(dialect(options.clock)),
       queue_admin_(dialect(options.clock)),
-      log_(dialect(options.clock)) {}
+      log_(dialect(options.clock)),
+      queue_(
+          schema_, options.clock, [this](const auto& work) { with_connection(work); },
+          [this] { check_schema(); }) {}
 
 SqlDialect PostgresStorage::dialect(Clock* clock) {
   return {

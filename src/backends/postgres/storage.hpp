@@ -7,6 +7,7 @@
 
 #include "backends/postgres/connection.hpp"
 #include "backends/postgres/outbox_store.hpp"
+#include "backends/postgres/queue_store.hpp"
 #include "postrider/storage.hpp"
 #include "storage/pool.hpp"
 #include "storage/sql_log_store.hpp"
@@ -33,6 +34,7 @@ class PostgresStorage final : public Storage {
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return outbox_admin_; }
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
+  [[nodiscard]] QueueStore& queue_store() override { return queue_; }
 
  private:
   /// A connection that the server has not closed meanwhile.
@@ -49,6 +51,7 @@ class PostgresStorage final : public Storage {
   SqlOutboxAdminStore outbox_admin_;
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
+  PostgresQueueStore queue_;
 };
 
 }  // namespace postrider::postgres
