@@ -227,6 +227,8 @@ Settled QueueModel::settle(const Settlement& settlement, TimePoint now) {
   row->lease_until.reset();
   if (settlement.kind == Settlement::Kind::release) {
     --row->attempts;
+    if (settlement.delay > Duration::zero())
+      row->available = std::max(row->available, now + settlement.delay);
     return Settled::applied;
   }
   row->available = now + settlement.delay;
