@@ -7,13 +7,15 @@ namespace postrider::mariadb {
 namespace {
 
 constexpr std::string_view claim_columns =
-    "id, event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, payload_bytes, headers, "
-    "status, priority, attempts, crashes, token, " POSTRIDER_MICROS("available_at") ", "
-    POSTRIDER_MICROS("created_at") ", " POSTRIDER_MICROS("occurred_at") ", owner";
+    "id, event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, "
+    "payload_bytes, headers, "
+    "status, priority, attempts, crashes, token, " POSTRIDER_MICROS("available_at") ", " POSTRIDER_MICROS(
+        "created_at") ", " POSTRIDER_MICROS("occurred_at") ", owner";
 
 /// What goes over into the log as it is. The token comes second, as in what `lock_whole` answers.
 constexpr std::string_view moved_columns =
-    "event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, payload_bytes, headers, "
+    "event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, payload_bytes, "
+    "headers, "
     "priority, attempts, crashes, created_at, occurred_at, processing_started_at";
 
 constexpr std::string_view insert_unit =
@@ -24,10 +26,10 @@ constexpr std::string_view insert_unit =
 #define POSTRIDER_ELIGIBLE \
   "(available_at <= " POSTRIDER_AT " AND (status = 0 OR lease_until <= " POSTRIDER_AT "))"
 
-/// The place in the order of claims from which on rows are looked for, as two ranges of the index. Parameters:
-/// available_at, id, available_at, now, now, abandoned.
-#define POSTRIDER_DUE_FROM                                                                            \
-  "((available_at = " POSTRIDER_AT " AND id >= ?) OR (available_at > " POSTRIDER_AT                   \
+/// The place in the order of claims from which on rows are looked for, as two ranges of the index.
+/// Parameters: available_at, id, available_at, now, now, abandoned.
+#define POSTRIDER_DUE_FROM                                                          \
+  "((available_at = " POSTRIDER_AT " AND id >= ?) OR (available_at > " POSTRIDER_AT \
   " AND available_at <= " POSTRIDER_AT ")) AND (status = 0 OR (lease_until <= " POSTRIDER_AT " AND ? = 1))"
 
 std::string over(const Identifier& schema, std::string_view text) {
@@ -66,28 +68,32 @@ QueueSql::QueueSql(const Identifier& schema)
                     " ON DUPLICATE KEY UPDATE token = token + LAST_INSERT_ID(-id) * 0"),
       first_due(first_due_of_each_level(schema)),
       lock_due(over(schema,
-                    "SELECT {columns} FROM {queue} FORCE INDEX (event_queue_due) WHERE due_priority = ? AND "
-                    POSTRIDER_DUE_FROM " ORDER BY available_at, id LIMIT ? FOR UPDATE SKIP LOCKED")),
-      first_keys(over(schema,
-                      "SELECT pending_key, id FROM {queue} FORCE INDEX (event_queue_key) WHERE pending_key >= ? "
-                      "ORDER BY pending_key, id LIMIT ?")),
-      next_keys(over(schema,
-                     "SELECT pending_key, id FROM {queue} FORCE INDEX (event_queue_key) WHERE pending_key > ? "
-                     "ORDER BY pending_key, id LIMIT ?")),
-      next_heads(over(schema,
-                      "SELECT pending_key, MIN(id) FROM {queue} FORCE INDEX (event_queue_key) WHERE pending_key > ? "
-                      "GROUP BY pending_key ORDER BY pending_key LIMIT ?")),
-      eligible(over(schema,
-                    "SELECT id FROM {queue} FORCE INDEX (PRIMARY) WHERE id IN ({list}) AND "
-                    POSTRIDER_ELIGIBLE)),
+                    "SELECT {columns} FROM {queue} FORCE INDEX (event_queue_due) WHERE due_priority = ? "
+                    "AND " POSTRIDER_DUE_FROM " ORDER BY available_at, id LIMIT ? FOR UPDATE SKIP LOCKED")),
+      first_keys(
+          over(schema,
+               "SELECT pending_key, id FROM {queue} FORCE INDEX (event_queue_key) WHERE pending_key >= ? "
+               "ORDER BY pending_key, id LIMIT ?")),
+      next_keys(
+          over(schema,
+               "SELECT pending_key, id FROM {queue} FORCE INDEX (event_queue_key) WHERE pending_key > ? "
+               "ORDER BY pending_key, id LIMIT ?")),
+      next_heads(
+          over(schema,
+               "SELECT pending_key, MIN(id) FROM {queue} FORCE INDEX (event_queue_key) WHERE pending_key > ? "
+               "GROUP BY pending_key ORDER BY pending_key LIMIT ?")),
+      eligible(
+          over(schema,
+               "SELECT id FROM {queue} FORCE INDEX (PRIMARY) WHERE id IN ({list}) AND " POSTRIDER_ELIGIBLE)),
       followers("{list}",
-                over(schema,
-                     "(SELECT pending_key, id, " POSTRIDER_ELIGIBLE " FROM {queue} FORCE INDEX (event_queue_key) "
-                     "WHERE pending_key = ? AND id > ? ORDER BY id LIMIT ?)"),
+                over(schema, "(SELECT pending_key, id, " POSTRIDER_ELIGIBLE
+                             " FROM {queue} FORCE INDEX (event_queue_key) "
+                             "WHERE pending_key = ? AND id > ? ORDER BY id LIMIT ?)"),
                 " UNION ALL "),
-      lock_rows(over(schema,
-                     "SELECT {columns} FROM {queue} FORCE INDEX (PRIMARY) WHERE id IN ({list}) AND "
-                     POSTRIDER_ELIGIBLE " AND quarantined_at IS NULL FOR UPDATE SKIP LOCKED")),
+      lock_rows(over(
+          schema,
+          "SELECT {columns} FROM {queue} FORCE INDEX (PRIMARY) WHERE id IN ({list}) AND " POSTRIDER_ELIGIBLE
+          " AND quarantined_at IS NULL FOR UPDATE SKIP LOCKED")),
       // Assignments happen from left to right: an abandoned row still is 1 when its crash is counted.
       take(over(schema,
                 "UPDATE {queue} FORCE INDEX (PRIMARY) SET crashes = crashes + status, status = 1, "
@@ -107,20 +113,23 @@ QueueSql::QueueSql(const Identifier& schema)
                 "lease_until > " POSTRIDER_NOW " AND id IN ({list})")),
       extend(over(schema, "UPDATE {queue} FORCE INDEX (PRIMARY) SET lease_until = " POSTRIDER_NOW
                           " + INTERVAL ? MICROSECOND, updated_at = " POSTRIDER_NOW " WHERE id IN ({list})")),
-      lock_whole(over(schema,
-                      "SELECT id, token, status, {moved} FROM {queue} FORCE INDEX (PRIMARY) WHERE id IN ({list}) "
-                      "FOR UPDATE")),
+      lock_whole(
+          over(schema,
+               "SELECT id, token, status, {moved} FROM {queue} FORCE INDEX (PRIMARY) WHERE id IN ({list}) "
+               "FOR UPDATE")),
       remove(over(schema, "DELETE FROM {queue} WHERE id IN ({list})")),
       find_logged(over(schema, "SELECT id, token FROM {log} FORCE INDEX (PRIMARY) WHERE id IN ({list})")),
       retry(over(schema, "UPDATE {queue} SET status = 0, available_at = " POSTRIDER_NOW
                          " + INTERVAL ? MICROSECOND, owner = NULL, lease_until = NULL, last_error = ?, "
                          "updated_at = " POSTRIDER_NOW " WHERE id = ?")),
-      release(over(schema,
-                   "UPDATE {queue} FORCE INDEX (PRIMARY) SET status = 0, attempts = attempts - 1, owner = NULL, "
-                   "lease_until = NULL, updated_at = " POSTRIDER_NOW " WHERE id IN ({list})")),
-      move(over(schema,
-                "INSERT INTO {log} (id, token, {moved}, status, finalized_at, results) SELECT id, token, {moved}, "
-                "?, " POSTRIDER_NOW ", ? FROM {queue} WHERE id = ?")),
+      release(
+          over(schema,
+               "UPDATE {queue} FORCE INDEX (PRIMARY) SET status = 0, attempts = attempts - 1, owner = NULL, "
+               "lease_until = NULL, updated_at = " POSTRIDER_NOW " WHERE id IN ({list})")),
+      move(over(
+          schema,
+          "INSERT INTO {log} (id, token, {moved}, status, finalized_at, results) SELECT id, token, {moved}, "
+          "?, " POSTRIDER_NOW ", ? FROM {queue} WHERE id = ?")),
       save_state(over(schema,
                       "INSERT INTO {state} (id, handler, result, failed, error, updated_at) VALUES "
                       "(?, ?, ?, ?, ?, " POSTRIDER_NOW ") ON DUPLICATE KEY UPDATE result = VALUES(result), "
@@ -128,14 +137,16 @@ QueueSql::QueueSql(const Identifier& schema)
       load_states(over(schema,
                        "SELECT id, handler, result, failed, error FROM {state} FORCE INDEX (PRIMARY) "
                        "WHERE id IN ({list}) ORDER BY id, handler")),
-      find_orphans(over(schema,
-                        "SELECT s.id, s.handler FROM {state} s FORCE INDEX (PRIMARY) LEFT JOIN {queue} q "
-                        "FORCE INDEX (PRIMARY) ON q.id = s.id WHERE q.id IS NULL ORDER BY s.id, s.handler LIMIT ?")),
+      find_orphans(
+          over(schema,
+               "SELECT s.id, s.handler FROM {state} s FORCE INDEX (PRIMARY) LEFT JOIN {queue} q "
+               "FORCE INDEX (PRIMARY) ON q.id = s.id WHERE q.id IS NULL ORDER BY s.id, s.handler LIMIT ?")),
       drop_state(over(schema, "DELETE FROM {state} WHERE id = ? AND handler = ?")),
       take_numbers(over(schema, "UPDATE {head} SET last = last + ? WHERE one = 1")),
-      last_number(over(schema,
-                       "SELECT last, EXISTS (SELECT 1 FROM {log} FORCE INDEX (event_log_seq) WHERE seq IS NULL) "
-                       "FROM {head} WHERE one = 1")),
+      last_number(
+          over(schema,
+               "SELECT last, EXISTS (SELECT 1 FROM {log} FORCE INDEX (event_log_seq) WHERE seq IS NULL) "
+               "FROM {head} WHERE one = 1")),
       unnumbered(over(schema, "SELECT id FROM {log} FORCE INDEX (event_log_seq) WHERE seq IS NULL LIMIT 1")),
       lock_unnumbered(over(schema,
                            "SELECT id FROM {log} FORCE INDEX (event_log_seq) WHERE seq IS NULL ORDER BY id "

@@ -49,7 +49,8 @@ MariadbStorage::MariadbStorage(ConnectSettings settings, const StorageOptions& o
       pool_(pool_options(options, name_), [this] { return Connection::open(settings_); }),
       work_(pool_),
       outbox_(work_, schema_, clock_, name_),
-      admin_(dialect()) {}
+      admin_(dialect()),
+      queue_(work_, schema_, clock_, name_) {}
 
 Transaction MariadbStorage::begin() {
   return Transaction(std::make_unique<OwnSession>(work_.begin()));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backends/mariadb/outbox_store.hpp"
+#include "backends/mariadb/queue_store.hpp"
 #include "backends/mariadb/url.hpp"
 #include "backends/mariadb/work.hpp"
 #include "postrider/storage.hpp"
@@ -26,6 +27,7 @@ class MariadbStorage final : public Storage {
   void ping() override;
   [[nodiscard]] OutboxStore& outbox_store() override { return outbox_; }
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return admin_; }
+  [[nodiscard]] QueueStore& queue_store() override { return queue_; }
 
  private:
   [[nodiscard]] SqlDialect dialect() const;
@@ -38,6 +40,7 @@ class MariadbStorage final : public Storage {
   Work work_;
   MariadbOutboxStore outbox_;
   SqlOutboxAdminStore admin_;
+  MariadbQueueStore queue_;
 };
 
 }  // namespace postrider::mariadb
