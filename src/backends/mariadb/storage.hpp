@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backends/mariadb/outbox_store.hpp"
+#include "backends/mariadb/queue_store.hpp"
 #include "backends/mariadb/url.hpp"
 #include "backends/mariadb/work.hpp"
 #include "postrider/storage.hpp"
@@ -30,6 +31,7 @@ class MariadbStorage final : public Storage {
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return admin_; }
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
+  [[nodiscard]] QueueStore& queue_store() override { return queue_; }
 
  private:
   [[nodiscard]] SqlDialect dialect();
@@ -44,6 +46,7 @@ class MariadbStorage final : public Storage {
   SqlOutboxAdminStore admin_;
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
+  MariadbQueueStore queue_;
 };
 
 }  // namespace postrider::mariadb
