@@ -56,7 +56,8 @@ SqliteStorage::SqliteStorage(std::string_view url, const StorageOptions& options
       outbox_(options.schema, name_, clock_, writer_, readers_),
       admin_(dialect()),
       queue_admin_(dialect()),
-      log_(dialect()) {}
+      log_(dialect()),
+      projections_(dialect()) {}
 
 ConnectionOptions SqliteStorage::connection_options(bool read_only) const {
   return {.name = name_,
