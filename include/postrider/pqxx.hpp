@@ -62,13 +62,28 @@ class PqxxSession final : public TxSession {
       // themselves; plain ones it refuses. One more round trip, against an event that nobody asked to commit.
       work_.exec("");
       return to_rows(run(text, values));
+    } catch (const pqxx::serialization_failure& error) {
+      // These two are no sql_error in pqxx 6, and have no sqlstate there.
+      throw postgres::detail::error_from(what, "40001", error.what(), false);
+    } catch (const pqxx::deadlock_detected& error) {
+      throw postgres::detail::error_from(what, "40P01", error.what(), false);
     } catch (const pqxx::sql_error& error) {
       throw postgres::detail::error_from(what, error.sqlstate(), error.what(), false);
     } catch (const pqxx::broken_connection& error) {
       throw postgres::detail::error_from(what, {}, error.what(), true);
+    } catch (const pqxx::failure& error) {
+      throw postgres::detail::error_from(what, {}, error.what(), false);
     } catch (const pqxx::usage_error& error) {
+      // Two mistakes are one type in pqxx; nothing but its text tells them apart.
+      if (std::string_view(error.what()).find("still open") != std::string_view::npos) {
+        throw Error(ErrorCode::invalid_argument, what,
+                    "a stream, pipeline or subtransaction is still open on the pqxx transaction",
+                    "complete it first");
+      }
       ended_ = true;
-      throw Error(ErrorCode::not_in_transaction, what, error.what(), "begin a new pqxx transaction");
+      throw Error(ErrorCode::not_in_transaction, what,
+                  "the pqxx transaction has been committed or aborted already",
+                  "publish before commit(), or begin a new pqxx::work");
     }
   }
 

@@ -42,9 +42,13 @@ struct Claim {
 /// What became of something that was to be written about a claim.
 enum class Settled : std::uint8_t {
   applied,
-  repeated,  ///< this same claim has finalised the event before: nothing to do
-  stale,     ///< somebody else has claimed (or finalised) the event since; nothing was written
-  unknown,   ///< there is no such id, neither in the queue nor in the log
+  /// This same claim has finalised the event before (or given it back, when asked to give it back again):
+  /// nothing to do.
+  repeated,
+  /// Somebody else has claimed (or finalised) the event since, or this claim has given it back and may not
+  /// finalise it any more; nothing was written.
+  stale,
+  unknown,  ///< there is no such id, neither in the queue nor in the log
 };
 
 /// What a handler said about an event, as it is stored.

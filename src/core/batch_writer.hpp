@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/bounded_queue.hpp"
+#include "core/wording.hpp"
 #include "postrider/error.hpp"
 #include "postrider/log.hpp"
 
@@ -110,12 +111,12 @@ class BatchWriter {
         return try_write(batch) || write_one_by_one(batch);
       } catch (const std::exception& error) {
         on_failure_();
-        options_.log(LogLevel::error, "postrider: cannot write " + std::to_string(batch.size()) +
-                                          " results, trying again: " + error.what());
+        options_.log(LogLevel::error, "postrider: cannot write " + counted(batch.size(), "result") +
+                                          ", trying again: " + error.what());
       }
       if (!pause_before_retry(failures)) {
-        options_.log(LogLevel::error, "postrider: gave up writing " + std::to_string(batch.size()) +
-                                          " results while stopping; these events will be delivered again");
+        options_.log(LogLevel::error, "postrider: gave up writing " + counted(batch.size(), "result") +
+                                          " while stopping; delivery will be repeated");
         return false;
       }
     }

@@ -10,6 +10,7 @@
 
 #include "core/ulid.hpp"
 #include "core/utf8.hpp"
+#include "core/wording.hpp"
 #include "postrider/clock.hpp"
 #include "postrider/error.hpp"
 
@@ -62,7 +63,7 @@ EventId::EventId(std::string_view text) {
     throw Error(ErrorCode::invalid_argument,
                 "'" + utf8_repaired(utf8_prefix(text, max_size + 1)) + "' cannot be an event id",
                 "it must be 1 to 36 printable ASCII characters without spaces, this has " +
-                    std::to_string(text.size()) + " bytes",
+                    counted(text.size(), "byte"),
                 "give a ULID or a UUID, or none to get a new ULID");
   }
   std::copy(text.begin(), text.end(), text_.begin());

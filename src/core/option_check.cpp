@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/utf8.hpp"
+#include "core/wording.hpp"
 #include "postrider/error.hpp"
 #include "postrider/event_id.hpp"
 
@@ -35,7 +36,7 @@ void OptionCheck::number(std::string_view option, int value, int least, int most
 
 void OptionCheck::time(std::string_view option, Duration value, Duration least, Duration most) const {
   if (value < least || value > most) {
-    refuse(option, in_words(value), "between " + in_words(least) + " and " + in_words(most));
+    refuse(option, text_of(value), "between " + text_of(least) + " and " + text_of(most));
   }
 }
 
@@ -45,23 +46,6 @@ void OptionCheck::text(std::string_view option, std::string_view value, std::siz
     refuse(option, "'" + utf8_repaired(value) + "'",
            "at most " + std::to_string(most_chars) + " characters of UTF-8");
   }
-}
-
-std::string in_words(Duration time) {
-  struct Unit {
-    Duration length;
-    const char* name;
-  };
-  static constexpr std::array<Unit, 4> units{{{std::chrono::hours{24}, " days"},
-                                              {std::chrono::seconds{1}, " s"},
-                                              {std::chrono::milliseconds{1}, " ms"},
-                                              {Duration{1}, " us"}}};
-  for (const Unit& unit : units) {
-    if (time != Duration::zero() && time % unit.length == Duration::zero()) {
-      return std::to_string(time / unit.length) + unit.name;
-    }
-  }
-  return "0 ms";
 }
 
 std::string default_node_name() {

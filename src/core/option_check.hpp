@@ -28,9 +28,6 @@ class OptionCheck {
   std::string_view owner_;
 };
 
-/// In the largest unit that divides it: "90 s".
-[[nodiscard]] std::string in_words(Duration time);
-
 /// Host, process id and a random tail, which keeps a restarted process with a recycled pid apart from its
 /// predecessor.
 [[nodiscard]] std::string default_node_name();

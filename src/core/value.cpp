@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "core/utf8.hpp"
+#include "core/wording.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider {
@@ -16,12 +17,11 @@ std::string place(std::size_t row, std::size_t column) {
 const Rows::Cell& cell(const Rows& rows, std::size_t row, std::size_t column) {
   if (row >= rows.rows.size()) {
     throw Error(ErrorCode::invalid_argument, "there is no " + place(row, column),
-                "the statement returned " + std::to_string(rows.rows.size()) + " rows", "check size() first");
+                "the statement returned " + counted(rows.rows.size(), "row"), "check size() first");
   }
   if (column >= rows.rows[row].size()) {
     throw Error(ErrorCode::invalid_argument, "there is no " + place(row, column),
-                "the statement returned " + std::to_string(rows.rows[row].size()) + " columns",
-                "columns count from 0");
+                "the statement returned " + counted(rows.rows[row].size(), "column"), "columns count from 0");
   }
   return rows.rows[row][column];
 }

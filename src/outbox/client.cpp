@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/failpoint.hpp"
+#include "core/wording.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider {
@@ -170,10 +171,10 @@ void OutboxClient::warn_dropped(std::size_t count) {
     next_warning_ = now + between_warnings;
     total = std::exchange(dropped_since_, 0);
   }
-  options_.log(LogLevel::warning,
-               "postrider: the hot queue is full: " + std::to_string(total) +
-                   " events are left to the poller. Hint: more workers, faster listeners or a larger "
-                   "hot_queue_capacity");
+  options_.log(LogLevel::warning, "postrider: the hot queue is full; the poller will bring " +
+                                      counted(total, "event") +
+                                      ". Hint: more workers, faster listeners or a larger "
+                                      "hot_queue_capacity");
 }
 
 }  // namespace postrider

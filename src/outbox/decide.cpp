@@ -64,4 +64,8 @@ Completion decide(const LeaseRef& lease, Attempt failed_before, const Outcome& o
   return result;
 }
 
+bool for_good(const Completion& completion) noexcept {
+  return completion.kind == Completion::Kind::done || completion.kind == Completion::Kind::dead;
+}
+
 }  // namespace postrider

@@ -17,4 +17,7 @@ struct RetryRules {
 [[nodiscard]] Completion decide(const LeaseRef& lease, Attempt failed_before, const Outcome& outcome,
                                 const RetryRules& rules, double random);
 
+/// Done or dead: the row is not claimed again, unless somebody revives it.
+[[nodiscard]] bool for_good(const Completion& completion) noexcept;
+
 }  // namespace postrider

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/failpoint.hpp"
+#include "core/wording.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider {
@@ -18,18 +19,6 @@ thread_local const OutboxDispatcher* working_for = nullptr;
 FinishedEvent release_of(const OutboxItem& event) {
   return {Completion{LeaseRef{event.id(), event.token}, Completion::Kind::release, event.failed, {}, {}},
           event.ordering_key};
-}
-
-bool for_good(const Completion& completion) noexcept {
-  return completion.kind == Completion::Kind::done || completion.kind == Completion::Kind::dead;
-}
-
-/// The result came too late: its lease had ended, and this node's next claim took the row. That is so only if
-/// the tokens are neighbours: a row that *is* done or dead cannot be claimed, and whatever revives it raises
-/// the token by itself.
-bool missed_by_this_claim(const Completion& result, Token claim) noexcept {
-  return for_good(result) &&
-         static_cast<std::int64_t>(claim) == static_cast<std::int64_t>(result.lease.token) + 1;
 }
 
 }  // namespace
@@ -59,7 +48,8 @@ OutboxDispatcher::OutboxDispatcher(OutboxStore& store, ListenerRegistry& listene
       completer_(completer),
       in_flight_(in_flight),
       options_(std::move(options)),
-      queues_{Ring<OutboxItem>(options_.hot_capacity), Ring<OutboxItem>(options_.cold_capacity)} {}
+      queues_{Ring<OutboxItem>(options_.hot_capacity), Ring<OutboxItem>(options_.cold_capacity)},
+      copies_(in_flight) {}
 
 OutboxDispatcher::~OutboxDispatcher() {
   stop();
@@ -94,15 +84,14 @@ void OutboxDispatcher::stop() {
     for (const OutboxItem& event : left) --(event.source == Source::hot ? hot_used_ : cold_used_);
     queued_ -= left.size();
     if (running_ > 0) {
-      options_.log(LogLevel::warning,
-                   "postrider: " + std::to_string(running_) +
-                       " listeners still run after the drain timeout; waiting for them to return");
+      options_.log(LogLevel::warning, "postrider: the drain timeout is over; waiting for " +
+                                          counted(running_, "listener") + " to return");
     }
   }
   ready_.notify_all();
   if (!left.empty()) {
-    options_.log(LogLevel::warning, "postrider: gives " + std::to_string(left.size()) +
-                                        " undelivered events back to the database while stopping");
+    options_.log(LogLevel::warning, "postrider: gives " + counted(left.size(), "undelivered event") +
+                                        " back to the database while stopping");
     for (const OutboxItem& event : left) leave_lane(event, false);
     give_back(left);
   }
@@ -164,8 +153,9 @@ void OutboxDispatcher::enqueue(std::vector<OutboxItem>& events, bool hot) {
     const MutexLock lock(mutex_);
     for (OutboxItem& event : events) {
       event.enqueued = now;
-      const InFlightTracker::Hold hold{static_cast<std::int64_t>(event.token), event.lease_end};
-      if (!in_flight_.try_acquire(event.id(), hold) && !later_life(event, hot, hold, to_write_again)) {
+      InFlightCopies::Arrival arrival = copies_.arrive(event);
+      if (arrival.write_again) to_write_again.push_back({std::move(*arrival.write_again), {}});
+      if (!arrival.queue) {
         --(hot ? hot_used_ : cold_used_);
         if (event.ordered()) held_back.insert(event.ordering_key);
         continue;
@@ -436,67 +426,29 @@ void OutboxDispatcher::submit(FinishedEvent result) {
   flushed({&result, 1});
 }
 
-/// An event has been claimed that this process holds already. False: it is not to be queued now.
-bool OutboxDispatcher::later_life(OutboxItem& event, bool hot, const InFlightTracker::Hold& hold,
-                                  std::vector<FinishedEvent>& to_write_again) {
-  if (hot) return false;
-  const auto ended = ended_meanwhile_.find(event.id());
-  if (ended == ended_meanwhile_.end()) {
-    // Queued, running, or its result is on its way: what comes of that decides, see `flushed`.
-    waiting_copies_.insert_or_assign(event.id(), event);
-    return false;
-  }
-  Completion result = std::move(ended->second);
-  ended_meanwhile_.erase(ended);
-  if (missed_by_this_claim(result, event.token)) {
-    result.lease.token = event.token;
-    to_write_again.push_back({std::move(result), {}});
-    return false;
-  }
-  in_flight_.release(event.id());
-  return in_flight_.try_acquire(event.id(), hold);
-}
-
 std::vector<std::string> OutboxDispatcher::flushed(std::span<const FinishedEvent> results) {
   std::vector<std::string> keys;
   std::vector<OutboxItem> again;
   for (const FinishedEvent& result : results) {
-    std::optional<OutboxItem> copy = take_waiting_copy(result.completion.lease);
-    if (copy && missed_by_this_claim(result.completion, copy->token)) {
-      FinishedEvent rewritten = result;
-      rewritten.completion.lease.token = copy->token;
-      options_.run_inline ? submit(std::move(rewritten)) : completer_.write_again(std::move(rewritten));
-      continue;
+    InFlightCopies::Ended ended;
+    {
+      const MutexLock lock(mutex_);
+      ended = copies_.ended(result.completion);
+      // Written again, the result still has its place in the lane. Else the key may have more, once its lane
+      // is gone.
+      if (!ended.write_again && !result.ordering_key.empty() &&
+          lanes_.flushed(result.ordering_key, result.completion.lease.id)) {
+        keys.push_back(result.ordering_key);
+      }
     }
-    if (forget(result, !copy)) keys.push_back(result.ordering_key);
-    if (copy) again.push_back(std::move(*copy));
+    if (ended.write_again) {
+      FinishedEvent rewritten{std::move(*ended.write_again), result.ordering_key};
+      options_.run_inline ? submit(std::move(rewritten)) : completer_.write_again(std::move(rewritten));
+    }
+    if (ended.requeue) again.push_back(std::move(*ended.requeue));
   }
   for (OutboxItem& copy : again) requeue(std::move(copy));
   return keys;
-}
-
-/// A copy that was claimed after the result's own claim.
-std::optional<OutboxItem> OutboxDispatcher::take_waiting_copy(const LeaseRef& finished) {
-  const MutexLock lock(mutex_);
-  const auto found = waiting_copies_.find(finished.id);
-  if (found == waiting_copies_.end()) return std::nullopt;
-  OutboxItem copy = std::move(found->second);
-  waiting_copies_.erase(found);
-  // Claimed before the listeners ended: the result was written under this very claim.
-  if (copy.token <= finished.token) return std::nullopt;
-  return copy;
-}
-
-/// True when the lane of the result's key is gone and the key may have more.
-bool OutboxDispatcher::forget(const FinishedEvent& result, bool may_come_again) {
-  const Completion& completion = result.completion;
-  const MutexLock lock(mutex_);
-  if (claiming_ && may_come_again && for_good(completion)) {
-    ended_meanwhile_.insert_or_assign(completion.lease.id, completion);
-  } else {
-    in_flight_.release(completion.lease.id);
-  }
-  return !result.ordering_key.empty() && lanes_.flushed(result.ordering_key, completion.lease.id);
 }
 
 /// Queues a copy whose row came to a new life (a retry, a replay) while the last result was being written.
@@ -516,14 +468,12 @@ void OutboxDispatcher::requeue(OutboxItem copy) {
 
 OutboxDispatcher::ClaimWindow::ClaimWindow(OutboxDispatcher& dispatcher) : dispatcher_(dispatcher) {
   const MutexLock lock(dispatcher_.mutex_);
-  dispatcher_.claiming_ = true;
+  dispatcher_.copies_.claim_begins();
 }
 
 OutboxDispatcher::ClaimWindow::~ClaimWindow() {
   const MutexLock lock(dispatcher_.mutex_);
-  dispatcher_.claiming_ = false;
-  for (const auto& [id, completion] : dispatcher_.ended_meanwhile_) dispatcher_.in_flight_.release(id);
-  dispatcher_.ended_meanwhile_.clear();
+  dispatcher_.copies_.claim_ends();
 }
 
 double OutboxDispatcher::random() {

@@ -9,13 +9,13 @@
 #include <span>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <vector>
 
 #include "core/bounded_queue.hpp"
 #include "core/inflight.hpp"
 #include "outbox/completer.hpp"
 #include "outbox/decide.hpp"
+#include "outbox/in_flight_copies.hpp"
 #include "outbox/key_lanes.hpp"
 #include "outbox/outbox_item.hpp"
 #include "outbox/registry.hpp"
@@ -137,10 +137,6 @@ class OutboxDispatcher {
   [[nodiscard]] Outcome run_listeners(const OutboxItem& event);
   void finish(const OutboxItem& event, Completion completion);
   void leave_lane(const OutboxItem& event, bool may_be_followed);
-  [[nodiscard]] bool later_life(OutboxItem& event, bool hot, const InFlightTracker::Hold& hold,
-                                std::vector<FinishedEvent>& to_write_again) POSTRIDER_REQUIRES(mutex_);
-  [[nodiscard]] std::optional<OutboxItem> take_waiting_copy(const LeaseRef& finished);
-  bool forget(const FinishedEvent& result, bool may_come_again);
   void requeue(OutboxItem copy);
   void drop(const OutboxItem& event);
   void give_back(std::span<const OutboxItem> events);
@@ -157,6 +153,7 @@ class OutboxDispatcher {
   CondVar ready_;    // something to run, or stopping
   CondVar drained_;  // nothing queued any more
   Queues queues_ POSTRIDER_GUARDED_BY(mutex_);
+  InFlightCopies copies_ POSTRIDER_GUARDED_BY(mutex_);
   KeyLanes lanes_ POSTRIDER_GUARDED_BY(mutex_);
   std::size_t hot_used_ POSTRIDER_GUARDED_BY(mutex_) = 0;   // reserved or queued, also in lanes
   std::size_t cold_used_ POSTRIDER_GUARDED_BY(mutex_) = 0;  // queued, also in lanes
@@ -164,11 +161,6 @@ class OutboxDispatcher {
   std::size_t running_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   std::size_t entrants_ POSTRIDER_GUARDED_BY(mutex_) = 0;  // threads inside enqueue_hot or enqueue_cold
   unsigned turn_ POSTRIDER_GUARDED_BY(mutex_) = 0;
-  bool claiming_ POSTRIDER_GUARDED_BY(mutex_) = false;
-  /// Done or dead, written while a claim was under way; still in flight until it is over.
-  std::unordered_map<EventId, Completion> ended_meanwhile_ POSTRIDER_GUARDED_BY(mutex_);
-  /// Claimed again while they are held here; at most one for each event in flight.
-  std::unordered_map<EventId, OutboxItem> waiting_copies_ POSTRIDER_GUARDED_BY(mutex_);
   bool accepting_ POSTRIDER_GUARDED_BY(mutex_) = false;
   bool stopping_ POSTRIDER_GUARDED_BY(mutex_) = false;  // workers end as soon as they can
   std::vector<std::thread> workers_;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/option_check.hpp"
+#include "core/wording.hpp"
 
 namespace postrider {
 
@@ -27,8 +28,8 @@ OutboxOptions checked(OutboxOptions options) {
     check.time("retry_base_delay", options.retry_base_delay, 1us, 365 * day);
     check.time("retry_max_delay", options.retry_max_delay, 1us, 365 * day);
     if (options.retry_max_delay < options.retry_base_delay) {
-      check.refuse("retry_max_delay", in_words(options.retry_max_delay),
-                   "at least retry_base_delay, which is " + in_words(options.retry_base_delay));
+      check.refuse("retry_max_delay", text_of(options.retry_max_delay),
+                   "at least retry_base_delay, which is " + text_of(options.retry_base_delay));
     }
     options.retry_policy = std::make_shared<const ExponentialBackoffRetryPolicy>(options.retry_base_delay,
                                                                                  options.retry_max_delay);

@@ -111,7 +111,7 @@ void require_current_schema(std::span<const EmbeddedMigration> known, std::span<
                               ? std::string("postrider's tables are missing")
                               : "its schema has version " + std::to_string(applied.back()) + ", version " +
                                     std::to_string(known.back().version) + " is needed";
-  throw Error(ErrorCode::schema, what, why, "call migrate() on the storage first");
+  throw Error(ErrorCode::schema, what, why, migrate_hint);
 }
 
 std::vector<std::string> split_statements(std::string_view sql) {

@@ -37,6 +37,10 @@ class MigrationTarget {
 MigrationReport run_migrations(MigrationTarget& target, std::span<const EmbeddedMigration> known,
                                const Identifier& schema, const MigrateOptions& options);
 
+/// What every error about missing or outdated tables tells, whichever backend found it out.
+inline constexpr std::string_view migrate_hint =
+    "call storage->migrate() first, or set StorageOptions::schema to where the tables are";
+
 /// Throws Error(schema) unless exactly the known versions are applied; the hint says what to call.
 void require_current_schema(std::span<const EmbeddedMigration> known, std::span<const int> applied,
                             std::string_view storage_name);

@@ -133,10 +133,10 @@ TEST(RequireCurrentSchema, SaysWhatToDo) {
   EXPECT_EQ(missing.code(), ErrorCode::schema);
   EXPECT_THAT(missing.what(), HasSubstr("sqlite:x"));
   EXPECT_THAT(missing.what(), HasSubstr("tables are missing"));
-  EXPECT_THAT(missing.what(), HasSubstr("migrate()"));
+  EXPECT_THAT(missing.what(), HasSubstr("call storage->migrate() first"));
   const Error old = error_of([] { require_current_schema(known, std::array{1}, "sqlite:x"); });
   EXPECT_THAT(old.what(), HasSubstr("version 1, version 3 is needed"));
-  EXPECT_THAT(old.what(), HasSubstr("migrate()"));
+  EXPECT_THAT(old.what(), HasSubstr("call storage->migrate() first"));
   EXPECT_THAT(error_of([] {
                 require_current_schema(known, std::array{1, 2, 3, 9}, "sqlite:x");
               }).what(),

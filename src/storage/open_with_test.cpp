@@ -59,11 +59,16 @@ TEST(OpenWith, AUrlWithoutSchemeIsRefused) {
   }
 }
 
-TEST(OpenWith, OptionsOutOfBoundsAreNamed) {
-  EXPECT_THAT(error_of("fake:x", {.pool_size = 0}).what(), HasSubstr("pool_size"));
-  EXPECT_THAT(error_of("fake:x", {.pool_size = 1001}).what(), HasSubstr("pool_size"));
-  EXPECT_THAT(error_of("fake:x", {.acquire_timeout = -1us}).what(), HasSubstr("acquire_timeout"));
-  EXPECT_THAT(error_of("fake:x", {.sqlite_busy_timeout = 25h}).what(), HasSubstr("sqlite_busy_timeout"));
+TEST(OpenWith, OptionsOutOfBoundsAreNamedWithTheirValue) {
+  EXPECT_STREQ(error_of("fake:x", {.pool_size = 0}).what(),
+               "postrider: cannot use StorageOptions::pool_size = 0: it must be between 1 and 1000");
+  EXPECT_THAT(error_of("fake:x", {.pool_size = 1001}).what(), HasSubstr("pool_size = 1001"));
+  EXPECT_STREQ(
+      error_of("fake:x", {.acquire_timeout = -1us}).what(),
+      "postrider: cannot use StorageOptions::acquire_timeout = -1 us: it must be between 0 s and 1 day");
+  EXPECT_THAT(error_of("fake:x", {.connect_timeout = 48h}).what(), HasSubstr("connect_timeout = 2 days"));
+  EXPECT_THAT(error_of("fake:x", {.sqlite_busy_timeout = 25h}).what(),
+              HasSubstr("sqlite_busy_timeout = 90000 s"));
 }
 
 TEST(BackendKindNames, AreThoseOfTheComponents) {

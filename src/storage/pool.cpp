@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/wording.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider {
@@ -83,7 +84,7 @@ std::optional<ConnectionPool::Idle> ConnectionPool::idle_or_permit(SteadyPoint d
     if (now >= deadline) {
       if (open_ < options_.size && last_error_.has_value()) throw Error(*last_error_);
       throw Error(ErrorCode::timeout, {.retryable = true}, "no free connection to " + options_.name,
-                  "all " + std::to_string(options_.size) + " are in use",
+                  "the pool has " + counted(options_.size, "connection") + ", and none is free",
                   "end transactions sooner, or raise StorageOptions::pool_size");
     }
     clock_.wait_until(changed_, mutex_, wake);

@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 
+#include "core/option_check.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider {
@@ -29,6 +30,15 @@ std::string available(std::span<const StorageDriver> drivers) {
     }
   }
   return list.empty() ? "none" : list;
+}
+
+void check_bounds(const StorageOptions& options) {
+  constexpr Duration longest = std::chrono::hours{24};
+  const OptionCheck check("StorageOptions");
+  check.count("pool_size", options.pool_size, 1, 1000);
+  check.time("acquire_timeout", options.acquire_timeout, Duration::zero(), longest);
+  check.time("connect_timeout", options.connect_timeout, Duration::zero(), longest);
+  check.time("sqlite_busy_timeout", options.sqlite_busy_timeout, Duration::zero(), longest);
 }
 
 }  // namespace
@@ -66,19 +76,7 @@ std::unique_ptr<Storage> open_with(std::span<const StorageDriver> drivers, std::
     throw Error(ErrorCode::invalid_argument, "cannot open a storage", "its URL has no scheme",
                 "write sqlite:shop.db, postgresql://user@host/database or mariadb://user@host/database");
   }
-  if (options.pool_size < 1 || options.pool_size > 1000) {
-    throw Error(ErrorCode::invalid_argument,
-                "StorageOptions::pool_size is " + std::to_string(options.pool_size),
-                "it must be from 1 to 1000");
-  }
-  for (const auto& [name, value] : {std::pair{"acquire_timeout", options.acquire_timeout},
-                                    std::pair{"connect_timeout", options.connect_timeout},
-                                    std::pair{"sqlite_busy_timeout", options.sqlite_busy_timeout}}) {
-    if (value < Duration::zero() || value > std::chrono::hours{24}) {
-      throw Error(ErrorCode::invalid_argument, std::string("StorageOptions::") + name + " is out of bounds",
-                  "it must be from 0 to 24 hours");
-    }
-  }
+  check_bounds(options);
   const std::string_view scheme = url.substr(0, colon);
   for (const StorageDriver& driver : drivers) {
     if (std::find(driver.schemes.begin(), driver.schemes.end(), scheme) != driver.schemes.end()) {

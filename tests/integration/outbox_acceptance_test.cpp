@@ -24,8 +24,7 @@ class OutboxAcceptance : public OutboxTest {};
 TEST_P(OutboxAcceptance, ARolledBackEventNeverWas) {
   open();
   Outbox outbox{*storage_, options()};
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   EventId id;
   {
     auto tx = storage_->begin();
@@ -57,8 +56,7 @@ TEST_P(OutboxAcceptance, ACommittedEventTakesTheFastPath) {
 TEST_P(OutboxAcceptance, TheListenerGetsThePublishedPayloadWithoutACopy) {
   open();
   Outbox outbox{*storage_, options()};
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   const Event published = Event::bytes("T", std::string(500'000, '\0'));
   publish(outbox, published);
   ASSERT_TRUE(seen_.await(1));
@@ -67,12 +65,10 @@ TEST_P(OutboxAcceptance, TheListenerGetsThePublishedPayloadWithoutACopy) {
 
 TEST_P(OutboxAcceptance, AFullHotQueueLeavesTheRowToThePoller) {
   open();
-  OutboxOptions small = options();
+  OutboxOptions small = without_poller();
   small.hot_queue_capacity = 2;
-  small.poller_enabled = false;
   Outbox outbox{*storage_, small};
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   std::vector<Event> events;
   for (int i = 0; i < 5; ++i) events.push_back(event());
   {
@@ -98,8 +94,7 @@ TEST_P(OutboxAcceptance, OverflowIsBroughtByThePollerAtOnce) {
   small.hot_queue_capacity = 1;
   small.poller_interval = 1h;
   Outbox outbox{*storage_, small};
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   std::vector<Event> events;
   for (int i = 0; i < 50; ++i) events.push_back(event());
   auto tx = storage_->begin();
@@ -111,13 +106,11 @@ TEST_P(OutboxAcceptance, OverflowIsBroughtByThePollerAtOnce) {
 
 TEST_P(OutboxAcceptance, AFailingEventIsRetriedThenDead) {
   open(true);
-  OutboxOptions patient = options();
+  OutboxOptions patient = without_poller();
   patient.retry_max_attempts = 3;
-  patient.poller_enabled = false;
   Outbox outbox{*storage_, patient};
   seen_.answer(Outcome::failed("the mail server is down"));
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   const EventId id = publish(outbox, event());
   for (std::uint64_t attempt = 1; attempt <= 3; ++attempt) {
     ASSERT_TRUE(metrics_.await(Counter::flushed_events, attempt));
@@ -152,8 +145,7 @@ TEST_P(OutboxAcceptance, ARetryComesWhenItIsDueNotWhenThePollerHappensToLook) {
   lazy.retry_base_delay = 10ms;
   Outbox outbox{*storage_, lazy};
   seen_.fail_next(2);
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   publish(outbox, event());
   ASSERT_TRUE(seen_.await(3));
 }
@@ -183,8 +175,7 @@ TEST_P(OutboxAcceptance, EveryFieldReachesTheListenerOfTheColdPath) {
   publish(publisher, published);
 
   Outbox outbox{*storage_, options()};
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   ASSERT_TRUE(seen_.await(1));
   const Event got = seen_.events()[0];
   EXPECT_EQ(got.id(), published.id());
@@ -225,8 +216,7 @@ TEST_P(OutboxAcceptance, PublishOutsideATransactionFailsAndSaysHowToOpenOne) {
 TEST_P(OutboxAcceptance, TheThreadsCurrentTransactionIsUsed) {
   open();
   Outbox outbox{*storage_, options()};
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   {
     auto tx = storage_->begin();
     const TxScope scope{tx};
@@ -239,11 +229,8 @@ TEST_P(OutboxAcceptance, TheThreadsCurrentTransactionIsUsed) {
 
 TEST_P(OutboxAcceptance, ADelayedEventWaitsForItsTime) {
   open(true);
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
-  Outbox outbox{*storage_, manual};
-  outbox.on_all(seen_);
-  outbox.start();
+  Outbox outbox{*storage_, without_poller()};
+  start(outbox);
   publish(outbox, Event::builder("T").deliver_at(clock_.now() + 60s).json("{}").build());
   EXPECT_EQ(outbox.poll(), 0U);
   clock_.advance(59s);
@@ -255,13 +242,11 @@ TEST_P(OutboxAcceptance, ADelayedEventWaitsForItsTime) {
 
 TEST_P(OutboxAcceptance, RetryAfterIsNotCounted) {
   open(true);
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
+  OutboxOptions manual = without_poller();
   manual.retry_max_attempts = 1;
   Outbox outbox{*storage_, manual};
   seen_.answer_next(1, Outcome::retry_after(30s));
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   const EventId id = publish(outbox, event());
   ASSERT_TRUE(metrics_.await(Counter::flushed_events, 1));
   EXPECT_EQ(row(id)->attempts, Attempt{0});
@@ -290,8 +275,7 @@ TEST_P(OutboxAcceptance, InlineDispatchRunsInsideTheCommit) {
   inline_options.inline_dispatch = true;
   Outbox outbox{*storage_, inline_options};
   seen_.fail_next(1);
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   const EventId first = publish(outbox, event());
   EXPECT_EQ(seen_.count(), 1U);
   EXPECT_EQ(status(first), EventStatus::retry);
@@ -321,8 +305,7 @@ TEST_P(OutboxAcceptance, StartsAndStopsInAnyOrderAnyNumberOfTimes) {
 TEST_P(OutboxAcceptance, ManyThreadsPublishAndEachEventIsDeliveredOnce) {
   open();
   Outbox outbox{*storage_, options()};
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   constexpr int threads = 4;
   constexpr int each = 50;
   std::vector<std::thread> publishers;

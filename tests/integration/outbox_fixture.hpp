@@ -40,6 +40,12 @@ class OutboxTest : public test::BackendTest {
     options.completer_linger = 0ms;
     return options;
   }
+  /// Looks into the database only when the test calls `poll()`.
+  OutboxOptions without_poller() {
+    OutboxOptions manual = options();
+    manual.poller_enabled = false;
+    return manual;
+  }
   static LogCallback quiet() {
     return [](LogLevel, std::string_view) {};
   }
@@ -56,6 +62,25 @@ class OutboxTest : public test::BackendTest {
     const EventId id = outbox.publish(tx, event).id();
     tx.commit();
     return id;
+  }
+
+  /// Everything goes to `seen_`.
+  void start(Outbox& outbox) {
+    outbox.on_all(seen_);
+    outbox.start();
+  }
+
+  /// The user's own connection to the same database, see `publish_adopted`.
+  std::unique_ptr<test::ForeignConnection> connect_foreign() {
+    return test::ForeignConnection::open(storage_->kind(), database_->url());
+  }
+  /// In a transaction that is the user's own: committed, but not yet signalled.
+  static Staged publish_adopted(Outbox& outbox, test::ForeignConnection& foreign, const Event& event) {
+    foreign.begin();
+    AdoptedTx tx = foreign.adopt();
+    Staged staged = outbox.publish(tx, event);
+    foreign.commit();
+    return staged;
   }
 
   std::optional<OutboxRecord> row(const EventId& id) {

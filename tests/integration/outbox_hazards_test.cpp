@@ -66,9 +66,8 @@ TEST_P(OutboxHazards, HazardO1_TwoNodesNeverDeliverTheSameRow) {
 TEST_P(OutboxHazards, HazardO2_NoPollerTakesARowFromTheHotPath) {
   open(true);
   Gate gate;
-  OutboxOptions manual = options();
+  OutboxOptions manual = without_poller();
   manual.workers = 1;
-  manual.poller_enabled = false;
   manual.lease = 30s;
   Outbox owner{*storage_, manual};
   owner.on_all([&](const Event& event) { gate(event); });
@@ -78,8 +77,7 @@ TEST_P(OutboxHazards, HazardO2_NoPollerTakesARowFromTheHotPath) {
   publish(owner, event());  // waits in the hot queue
 
   Outbox other{*storage_, manual};
-  other.on_all(seen_);
-  other.start();
+  start(other);
   EXPECT_EQ(other.poll(), 0U) << "rows are born leased";
   EXPECT_EQ(owner.poll(), 0U) << "not even by this node's own poller";
   gate.open.set();
@@ -91,8 +89,7 @@ TEST_P(OutboxHazards, HazardO2_NoPollerTakesARowFromTheHotPath) {
 TEST_P(OutboxHazards, HazardO2_ASlowListenerKeepsItsLeaseWhileItsNodeLives) {
   open(true);
   Gate gate;
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
+  OutboxOptions manual = without_poller();
   manual.lease = 30s;
   Outbox owner{*storage_, manual};
   owner.on_all([&](const Event& event) { gate(event); });
@@ -101,8 +98,7 @@ TEST_P(OutboxHazards, HazardO2_ASlowListenerKeepsItsLeaseWhileItsNodeLives) {
   ASSERT_TRUE(gate.entered.await());
 
   Outbox other{*storage_, manual};
-  other.on_all(seen_);
-  other.start();
+  start(other);
   // Four lease times, in steps that give the owner's lease keeper its chance, as real time would: it must
   // have gone to sleep again before each step. Both nodes have a keeper.
   for (int i = 0; i < 12; ++i) {
@@ -174,11 +170,8 @@ TEST_P(OutboxHazards, HazardO3_ACopyWhoseLeaseWentToAnotherNodeIsNotRun) {
   ASSERT_TRUE(gate.entered.await());  // the first is inside its listener, the second is queued
   clock_.advance(31s);
 
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
-  Outbox other{*storage_, manual};
-  other.on_all(seen_);
-  other.start();
+  Outbox other{*storage_, without_poller()};
+  start(other);
   EXPECT_EQ(other.poll(), 2U);
   ASSERT_TRUE(metrics_.await(Counter::flushed_events, 2));
 
@@ -225,12 +218,9 @@ TEST_P(OutboxHazards, HazardO3_AnEventWhoseResultIsOnItsWayIsNotRunAgain) {
 
 TEST_P(OutboxHazards, HazardO3_AReplayIsNotTakenForTheOldDeath) {
   open(true);
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
-  Outbox outbox{*storage_, manual};
+  Outbox outbox{*storage_, without_poller()};
   seen_.answer_next(1, Outcome::dead("not yet"));
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   testing::Signal written;
   testing::Signal go_on;
   failpoints::set("outbox.complete.after", [&] {
@@ -251,12 +241,9 @@ TEST_P(OutboxHazards, HazardO3_AReplayIsNotTakenForTheOldDeath) {
 
 TEST_P(OutboxHazards, HazardO3_ARetryThatIsDueWhileItsResultIsWrittenIsNotStranded) {
   open(true);
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
-  Outbox outbox{*storage_, manual};
+  Outbox outbox{*storage_, without_poller()};
   seen_.answer_next(1, Outcome::retry_after(0s));
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   testing::Signal written;
   testing::Signal go_on;
   failpoints::set("outbox.complete.after", [&] {
@@ -289,9 +276,7 @@ TEST_P(OutboxHazards, HazardO4_ALateFailureCannotReviveADeadRow) {
   }
   ASSERT_TRUE(gate.entered.await());
   clock_.advance(31s);
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
-  Outbox other{*storage_, manual};
+  Outbox other{*storage_, without_poller()};
   other.on_all([](const Event&) { return Outcome::dead("by the other node"); });
   other.start();
   EXPECT_EQ(other.poll(), 1U);
@@ -310,11 +295,8 @@ TEST_P(OutboxHazards, HazardO5_AFailedWriteOfTheResultIsNotAFailedDelivery) {
     if (left-- > 0)
       throw Error(ErrorCode::unavailable, {.retryable = true}, "cannot write", "the server went away");
   });
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
-  Outbox outbox{*storage_, manual};
-  outbox.on_all(seen_);
-  outbox.start();
+  Outbox outbox{*storage_, without_poller()};
+  start(outbox);
   const EventId id = publish(outbox, event());
   ASSERT_TRUE(metrics_.await(Counter::flushed_events, 1));
   EXPECT_EQ(status(id), EventStatus::done);
@@ -327,9 +309,8 @@ TEST_P(OutboxHazards, HazardO5_AFailedWriteOfTheResultIsNotAFailedDelivery) {
 TEST_P(OutboxHazards, HazardO6_StopGivesBackWhatItDidNotDeliver) {
   open(true);
   Gate gate;
-  OutboxOptions hurried = options();
+  OutboxOptions hurried = without_poller();
   hurried.workers = 1;
-  hurried.poller_enabled = false;
   hurried.drain_timeout = 0ms;
   hurried.log = [&](LogLevel, std::string_view message) {
     if (message.find("back to the database") != std::string_view::npos) gate.open.set();
@@ -350,11 +331,8 @@ TEST_P(OutboxHazards, HazardO6_StopGivesBackWhatItDidNotDeliver) {
   EXPECT_EQ(counts().pending, 19);
 
   // No time has passed: the rest is free for anybody now, not only when the lease ends.
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
-  Outbox next{*storage_, manual};
-  next.on_all(seen_);
-  next.start();
+  Outbox next{*storage_, without_poller()};
+  start(next);
   EXPECT_EQ(next.poll(), 19U);
   ASSERT_TRUE(seen_.await(19));
 }
@@ -372,8 +350,7 @@ TEST_P(OutboxHazards, HazardO7_OneBadRowDoesNotStopTheBatch) {
     tx.commit();
   }
   Outbox outbox{*storage_, options()};
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   ASSERT_TRUE(seen_.await(1));
   ASSERT_TRUE(metrics_.await(Counter::flushed_events, 2));
   EXPECT_EQ(seen_.events()[0].id().view(), "good");
@@ -386,12 +363,9 @@ TEST_P(OutboxHazards, HazardO7_OneBadRowDoesNotStopTheBatch) {
 
 TEST_P(OutboxHazards, HazardO10_ASignalledRollbackIsNoPhantom) {
   open();
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
-  Outbox outbox{*storage_, manual};
-  outbox.on_all(seen_);
-  outbox.start();
-  const auto foreign = test::ForeignConnection::open(storage_->kind(), database_->url());
+  Outbox outbox{*storage_, without_poller()};
+  start(outbox);
+  const auto foreign = connect_foreign();
   {
     foreign->begin();
     AdoptedTx tx = foreign->adopt();
@@ -399,10 +373,7 @@ TEST_P(OutboxHazards, HazardO10_ASignalledRollbackIsNoPhantom) {
     foreign->rollback();
     staged.committed();  // a lie
   }
-  foreign->begin();
-  AdoptedTx tx = foreign->adopt();
-  Staged staged = outbox.publish(tx, event("T", "2"));
-  foreign->commit();
+  Staged staged = publish_adopted(outbox, *foreign, event("T", "2"));
   staged.committed();
   ASSERT_TRUE(metrics_.await(Counter::flushed_events, 1));
   outbox.stop();
@@ -413,8 +384,7 @@ TEST_P(OutboxHazards, HazardO10_ASignalledRollbackIsNoPhantom) {
 TEST_P(OutboxHazards, HazardO11_AFailingCallbackDoesNotStopTheOthers) {
   open();
   Outbox outbox{*storage_, options()};
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   auto tx = storage_->begin();
   tx.after_commit([] { throw std::runtime_error("first"); });
   outbox.publish(tx, event());
@@ -436,9 +406,7 @@ TEST_P(OutboxHazards, HazardO11_AFailingCallbackDoesNotStopTheOthers) {
 
 TEST_P(OutboxHazards, HazardO12_PurgeTakesFinishedRowsOnlyInSmallTransactions) {
   open(true);
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
-  Outbox outbox{*storage_, manual};
+  Outbox outbox{*storage_, without_poller()};
   outbox.on("T", seen_);
   outbox.on("Doomed", [](const Event&) { return Outcome::dead("no"); });
   outbox.start();

@@ -18,12 +18,9 @@ class OutboxNodes : public OutboxTest {
 
 TEST_P(OutboxNodes, AnAdoptedTransactionIsDeliveredAtOnceWhenSignalled) {
   open();
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
-  Outbox outbox{*storage_, manual};
-  outbox.on_all(seen_);
-  outbox.start();
-  const auto foreign = test::ForeignConnection::open(storage_->kind(), database_->url());
+  Outbox outbox{*storage_, without_poller()};
+  start(outbox);
+  const auto foreign = connect_foreign();
   foreign->begin();
   AdoptedTx tx = foreign->adopt();
   EXPECT_TRUE(tx.active());
@@ -40,18 +37,10 @@ TEST_P(OutboxNodes, AnAdoptedTransactionIsDeliveredAtOnceWhenSignalled) {
 
 TEST_P(OutboxNodes, AForgottenSignalCostsLatencyNotTheEvent) {
   open(true);
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
-  Outbox outbox{*storage_, manual};
-  outbox.on_all(seen_);
-  outbox.start();
-  const auto foreign = test::ForeignConnection::open(storage_->kind(), database_->url());
-  foreign->begin();
-  {
-    AdoptedTx tx = foreign->adopt();
-    outbox.publish(tx, event());
-  }
-  foreign->commit();
+  Outbox outbox{*storage_, without_poller()};
+  start(outbox);
+  const auto foreign = connect_foreign();
+  publish_adopted(outbox, *foreign, event());
   EXPECT_EQ(outbox.poll(), 0U) << "the signal may still come";
   clock_.advance(1001ms);
   EXPECT_EQ(outbox.poll(), 1U);
@@ -60,16 +49,10 @@ TEST_P(OutboxNodes, AForgottenSignalCostsLatencyNotTheEvent) {
 
 TEST_P(OutboxNodes, ASignalThatComesTooLateDeliversNothingTwice) {
   open(true);
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
-  Outbox outbox{*storage_, manual};
-  outbox.on_all(seen_);
-  outbox.start();
-  const auto foreign = test::ForeignConnection::open(storage_->kind(), database_->url());
-  foreign->begin();
-  AdoptedTx tx = foreign->adopt();
-  Staged staged = outbox.publish(tx, event());
-  foreign->commit();
+  Outbox outbox{*storage_, without_poller()};
+  start(outbox);
+  const auto foreign = connect_foreign();
+  Staged staged = publish_adopted(outbox, *foreign, event());
   clock_.advance(2s);
   EXPECT_EQ(outbox.poll(), 1U);
   ASSERT_TRUE(metrics_.await(Counter::flushed_events, 1));
@@ -81,7 +64,7 @@ TEST_P(OutboxNodes, ASignalThatComesTooLateDeliversNothingTwice) {
 TEST_P(OutboxNodes, AnAdoptedConnectionWithoutATransactionIsRefused) {
   open();
   Outbox outbox{*storage_, options()};
-  const auto foreign = test::ForeignConnection::open(storage_->kind(), database_->url());
+  const auto foreign = connect_foreign();
   AdoptedTx tx = foreign->adopt();
   EXPECT_FALSE(tx.active());
   EXPECT_THROW(outbox.publish(tx, event()), Error);
@@ -94,27 +77,22 @@ TEST_P(OutboxNodes, ANodeThatOnlyPublishesLeavesItsRowsToTheOthers) {
   EXPECT_EQ(row(id)->owner, "");
   EXPECT_EQ(metrics_.get(Counter::hot_dropped), 0U) << "nothing was dropped: there is no queue";
   Outbox worker{*storage_, options()};
-  worker.on_all(seen_);
-  worker.start();
+  start(worker);
   ASSERT_TRUE(seen_.await(1));
 }
 
 TEST_P(OutboxNodes, AStopBetweenInsertAndCommitFreesTheRow) {
   open(true);
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
-  Outbox first{*storage_, manual};
-  first.on_all(seen_);
-  first.start();
+  Outbox first{*storage_, without_poller()};
+  start(first);
   auto tx = storage_->begin();
   const EventId id = first.publish(tx, event()).id();
   // On SQLite the open transaction holds the one writer, so the stop has nothing to write.
   first.stop();
   tx.commit();
   EXPECT_EQ(row(id)->owner, "");
-  Outbox second{*storage_, manual};
-  second.on_all(seen_);
-  second.start();
+  Outbox second{*storage_, without_poller()};
+  start(second);
   EXPECT_EQ(second.poll(), 1U);
   ASSERT_TRUE(seen_.await(1));
 }
@@ -123,8 +101,7 @@ TEST_P(OutboxNodes, ATransactionMayOutliveTheOutbox) {
   open();
   std::optional<Outbox> outbox;
   outbox.emplace(*storage_, options());
-  outbox->on_all(seen_);
-  outbox->start();
+  start(*outbox);
   auto tx = storage_->begin();
   const EventId id = outbox->publish(tx, event()).id();
   outbox.reset();
@@ -137,10 +114,9 @@ TEST_P(OutboxNodes, APollerSkipsItsTurnWhenTheColdQueueIsFull) {
   open();
   testing::Signal entered;
   testing::Signal go;
-  OutboxOptions small = options();
+  OutboxOptions small = without_poller();
   small.workers = 1;
   small.cold_queue_capacity = 3;
-  small.poller_enabled = false;
   {
     Outbox publisher{*storage_, options()};
     auto tx = storage_->begin();
@@ -179,8 +155,7 @@ TEST_P(OutboxNodes, ABacklogLargerThanTheQueuesIsWorkedOff) {
   small.poller_batch_size = 50;
   small.poller_interval = 1h;
   Outbox outbox{*storage_, small};
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   ASSERT_TRUE(seen_.await(backlog));
   outbox.stop();
   EXPECT_EQ(times(seen_).size(), backlog);
@@ -197,8 +172,7 @@ TEST_P(OutboxNodes, APollerOutlivesADatabaseThatFails) {
       throw Error(ErrorCode::unavailable, {.retryable = true}, "cannot claim", "the server went away");
   });
   Outbox outbox{*storage_, quick};
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   ASSERT_TRUE(metrics_.await(Counter::poll_failures, 3));
   publish(outbox, event());
   ASSERT_TRUE(seen_.await(1));
@@ -220,9 +194,7 @@ TEST_P(OutboxNodes, StartWithoutTablesSaysWhatToDo) {
 
 TEST_P(OutboxNodes, DeadLettersCanBeSeenMendedAndReplayed) {
   open();
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
-  Outbox outbox{*storage_, manual};
+  Outbox outbox{*storage_, without_poller()};
   outbox.on_all([&](const Event& event) {
     if (event.payload() != R"({"fixed":true})") return Outcome::dead("the payload lacks 'fixed'");
     return seen_(event, {Attempt{0}, Source::cold});
@@ -256,8 +228,7 @@ TEST_P(OutboxNodes, ADelayedEventWakesThePollerInTime) {
   OutboxOptions lazy = options();
   lazy.poller_interval = 1h;
   Outbox outbox{*storage_, lazy};
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   publish(outbox,
           Event::builder("T").deliver_at(std::chrono::system_clock::now() + 100ms).json("{}").build());
   ASSERT_TRUE(seen_.await(1));
@@ -293,8 +264,7 @@ TEST_P(OutboxNodes, InlineDispatchBuriesARowThatCannotBeDecoded) {
   OutboxOptions inline_options = options();
   inline_options.inline_dispatch = true;
   Outbox outbox{*storage_, inline_options};
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   EXPECT_EQ(outbox.poll(), 1U);
   EXPECT_EQ(status(EventId{"bad"}), EventStatus::dead);
 }
@@ -304,8 +274,7 @@ TEST_P(OutboxNodes, CommitsMayRaceTheEndOfTheOutbox) {
   for (int round = 0; round < 10; ++round) {
     std::optional<Outbox> outbox;
     outbox.emplace(*storage_, options());
-    outbox->on_all(seen_);
-    outbox->start();
+    start(*outbox);
     auto tx = storage_->begin();
     for (int i = 0; i < 20; ++i) outbox->publish(tx, event());
     std::thread committer([&] { tx.commit(); });
@@ -313,8 +282,7 @@ TEST_P(OutboxNodes, CommitsMayRaceTheEndOfTheOutbox) {
     committer.join();
   }
   Outbox rest{*storage_, options()};
-  rest.on_all(seen_);
-  rest.start();
+  start(rest);
   ASSERT_TRUE(seen_.await(200)) << "what the ended ones did not deliver was given back";
   rest.stop();
   EXPECT_EQ(times(seen_).size(), 200U);

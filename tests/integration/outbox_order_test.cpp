@@ -41,8 +41,7 @@ TEST_P(OutboxOrder, EventsOfOneKeyFollowEachOtherOnTheHotPath) {
   Book book;
   Outbox outbox{*storage_, options()};
   outbox.on_all([&](const Event& event) { book.note(event); });
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   constexpr int each = 30;
   for (int i = 0; i < each; ++i) {
     auto tx = storage_->begin();
@@ -55,9 +54,7 @@ TEST_P(OutboxOrder, EventsOfOneKeyFollowEachOtherOnTheHotPath) {
 
 TEST_P(OutboxOrder, AFailedKeyHoldsOnlyItselfBack) {
   open(true);
-  OutboxOptions manual = options();
-  manual.poller_enabled = false;
-  Outbox outbox{*storage_, manual};
+  Outbox outbox{*storage_, without_poller()};
   Book book;
   bool fail_a = true;
   outbox.on_all([&](const Event& event) {
@@ -130,8 +127,7 @@ TEST_P(OutboxOrder, TheAggregateIsTheKeyWhenAskedFor) {
   OutboxOptions ordered = options();
   ordered.order_by_aggregate = true;
   Outbox outbox{*storage_, ordered};
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   const EventId id = publish(outbox, Event::builder("T").aggregate("Order", "7").json("{}").build());
   EXPECT_EQ(row(id)->ordering_key, "Order:7");
   ASSERT_TRUE(seen_.await(1));
@@ -154,8 +150,7 @@ TEST_P(OutboxOrder, ALongRunOfOneKeyIsWorkedOffByThePoller) {
   Book book;
   Outbox outbox{*storage_, quick};
   outbox.on_all([&](const Event& event) { book.note(event); });
-  outbox.on_all(seen_);
-  outbox.start();
+  start(outbox);
   ASSERT_TRUE(seen_.await(length));
   EXPECT_EQ(book.lines()["k"], count_to(length));
 }
@@ -164,9 +159,8 @@ TEST_P(OutboxOrder, TwoHotThenOneCold) {
   open();
   testing::Signal entered;
   testing::Signal go;
-  OutboxOptions single = options();
+  OutboxOptions single = without_poller();
   single.workers = 1;
-  single.poller_enabled = false;
   Outbox outbox{*storage_, single};
   std::string order;
   outbox.on("Gate", [&](const Event&) {

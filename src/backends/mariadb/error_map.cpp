@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/utf8.hpp"
+#include "storage/migrator.hpp"
 
 namespace postrider::mariadb {
 namespace {
@@ -25,8 +26,6 @@ bool out_of_space(std::string_view message) {
   return says(message, "rrno: 28 ") || says(message, "rrcode: 28 ") || says(message, "error 28 ") ||
          says(message, "No space left on device");
 }
-
-constexpr std::string_view migrate_hint = "call storage->migrate() first, or set StorageOptions::schema";
 
 // Numbers rather than the headers' names: MySQL's are not in MariaDB's headers.
 Verdict judge(const Failure& failure) {

@@ -8,6 +8,7 @@
 
 #include "backends/mariadb/error_map.hpp"
 #include "core/utf8.hpp"
+#include "core/wording.hpp"
 
 namespace postrider::mariadb {
 namespace {
@@ -225,8 +226,8 @@ void Link::forget(std::string_view sql) noexcept {
 void Link::bind(MYSQL_STMT& statement, std::span<const Value> params) {
   if (params.size() != mysql_stmt_param_count(&statement)) {
     throw Error(ErrorCode::invalid_argument, "cannot run a statement on " + name_,
-                "it has " + std::to_string(mysql_stmt_param_count(&statement)) + " placeholders, " +
-                    std::to_string(params.size()) + " parameters were given");
+                "it has " + counted(mysql_stmt_param_count(&statement), "placeholder") + " and was given " +
+                    counted(params.size(), "value"));
   }
   if (params.empty()) return;
   std::vector<MYSQL_BIND> binds(params.size());

@@ -18,8 +18,9 @@ constexpr std::size_t max_prefix = 46;
 
 PoolOptions pool_options(const StorageOptions& options, const std::string& name) {
   if (options.pool_size < 1 || options.pool_size > 1000) {
-    throw Error(ErrorCode::invalid_argument, "cannot open " + name,
-                "StorageOptions::pool_size is " + std::to_string(options.pool_size), "give 1 to 1000");
+    throw Error(ErrorCode::invalid_argument,
+                "cannot use StorageOptions::pool_size = " + std::to_string(options.pool_size),
+                "it must be between 1 and 1000");
   }
   if (options.schema.str().size() > max_prefix) {
     throw Error(

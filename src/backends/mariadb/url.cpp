@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/mariadb/url.hpp"
 
+#include <algorithm>
 #include <boost/url/parse.hpp>
 #include <boost/url/url.hpp>
 #include <boost/url/url_view.hpp>
@@ -14,7 +15,9 @@ namespace {
 
 namespace urls = boost::urls;
 
-constexpr std::string_view url_form = "write mariadb://user:password@host:port/database";
+constexpr std::string_view url_form =
+    "write mariadb://user:password@host:port/database, with special characters percent-encoded";
+constexpr std::string_view port_bounds = "the port must be a number from 1 to 65535";
 
 [[noreturn]] void refuse(std::string_view why, std::string_view hint = url_form) {
   // Not the URL itself: it may hold a password in any place of a malformed text.
@@ -59,6 +62,20 @@ void read_parameter(ConnectSettings& settings, const std::string& name, std::str
   }
 }
 
+/// Whether something other than a number stands where the port belongs. The parser would take it for the
+/// beginning of the path.
+bool has_odd_port(std::string_view text) {
+  const std::size_t slashes = text.find("://");
+  if (slashes == std::string_view::npos) return false;
+  std::string_view host = text.substr(slashes + 3);
+  host = host.substr(0, host.find_first_of("/?#"));
+  host.remove_prefix(host.rfind('@') + 1);  // without one: npos + 1 is 0
+  if (host.starts_with('[')) host.remove_prefix(std::min(host.find(']'), host.size()));
+  const std::size_t colon = host.find(':');
+  return colon != std::string_view::npos &&
+         host.find_first_not_of("0123456789", colon + 1) != std::string_view::npos;
+}
+
 }  // namespace
 
 std::string ConnectSettings::name() const {
@@ -80,6 +97,7 @@ std::string ConnectSettings::name() const {
 }
 
 ConnectSettings parse_url(std::string_view text) {
+  if (has_odd_port(text)) refuse(port_bounds);
   const auto parsed = urls::parse_uri({text.data(), text.size()});
   if (parsed.has_error()) refuse("it is no URL: " + parsed.error().message());
   const urls::url_view& url = *parsed;
@@ -96,7 +114,7 @@ ConnectSettings parse_url(std::string_view text) {
   }
   if (url.has_port() && !url.port().empty()) {
     const auto port = number_in({url.port().data(), url.port().size()}, 1, 65'535);
-    if (!port) refuse("the port must be 1 to 65535");
+    if (!port) refuse(port_bounds);
     settings.port = *port;
   }
   settings.user = url.user();

@@ -181,8 +181,40 @@ TEST_F(AdoptTest, PqxxTransactionThatHasEndedIsNoticed) {
   pqxx::work work(connection);
   AdoptedTx tx = pqxx_adopt(work);
   work.commit();
-  EXPECT_EQ(error_of([&] { tx.execute("SELECT 1"); }).code(), ErrorCode::not_in_transaction);
+  const Error error = error_of([&] { tx.execute("SELECT 1"); });
+  EXPECT_EQ(error.code(), ErrorCode::not_in_transaction);
+  EXPECT_STREQ(
+      error.what(),
+      "postrider: cannot run a statement: the pqxx transaction has been committed or aborted already. "
+      "Hint: publish before commit(), or begin a new pqxx::work");
   EXPECT_FALSE(tx.active());
+}
+
+TEST_F(AdoptTest, PqxxTransactionWithAnOpenPipelineIsNotTakenForEnded) {
+  pqxx::connection connection(url());
+  pqxx::work work(connection);
+  AdoptedTx tx = pqxx_adopt(work);
+  {
+    pqxx::pipeline pipeline(work);
+    const Error error = error_of([&] { tx.execute("SELECT 1"); });
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << error.what();
+    EXPECT_NE(std::string(error.what()).find("pipeline"), std::string::npos) << error.what();
+    EXPECT_TRUE(tx.active());
+  }
+  EXPECT_EQ(tx.execute("SELECT 1").integer(0, 0), 1);
+}
+
+TEST_F(AdoptTest, PqxxContentionIsWorthAnotherTry) {
+  pqxx::connection connection(url());
+  for (const std::string state : {"40001", "40P01"}) {
+    pqxx::work work(connection);
+    AdoptedTx tx = pqxx_adopt(work);
+    const Error error = error_of(
+        [&] { tx.execute("DO $$ BEGIN RAISE EXCEPTION 'no luck' USING ERRCODE = '" + state + "'; END $$"); });
+    EXPECT_EQ(error.code(), ErrorCode::contention) << error.what();
+    EXPECT_EQ(error.sqlstate(), state);
+    EXPECT_TRUE(error.retryable());
+  }
 }
 
 TEST_F(AdoptTest, PqxxNontransactionIsRefused) {

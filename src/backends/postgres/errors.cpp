@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/postgres/errors.hpp"
 
+#include "storage/migrator.hpp"
+
 namespace postrider::postgres {
 
 namespace {
@@ -31,8 +33,7 @@ Meaning meaning_of(std::string_view state) noexcept {
   if (state == "53300") {
     return {ErrorCode::unavailable, true, true, "lower pool_size or raise max_connections on the server"};
   }
-  if (state == "42P01" || state == "3F000")
-    return {ErrorCode::schema, false, false, "call storage->migrate()"};
+  if (state == "42P01" || state == "3F000") return {ErrorCode::schema, false, false, migrate_hint};
   if (state == "57014") return {ErrorCode::timeout, true};
   if (state == "57P01" || state == "57P02" || state == "57P03" || state == "57P05" || group == "08") {
     return {ErrorCode::unavailable, true, true};

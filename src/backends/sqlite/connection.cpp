@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/sqlite/errors.hpp"
+#include "core/wording.hpp"
 
 namespace postrider::sqlite {
 namespace {
@@ -251,8 +252,8 @@ Rows Connection::execute(std::string_view sql, std::span<const Value> params) {
   Statement statement = prepare(sql);
   if (static_cast<std::size_t>(statement.parameters()) != params.size()) {
     throw Error(ErrorCode::invalid_argument, "cannot run \"" + shortened(sql) + "\"",
-                "it has " + std::to_string(statement.parameters()) + " placeholders, " +
-                    std::to_string(params.size()) + " values were given");
+                "it has " + counted(static_cast<std::size_t>(statement.parameters()), "placeholder") +
+                    " and was given " + counted(params.size(), "value"));
   }
   statement.bind_all(params);
   Rows result;

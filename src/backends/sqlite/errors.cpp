@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "storage/migrator.hpp"
+
 namespace postrider::sqlite {
 namespace {
 
@@ -22,6 +24,9 @@ bool is_full(sqlite3* db, int primary) {
 
 bool names_our_table(std::string_view message) {
   return message.find("_outbox_event") != std::string_view::npos ||
+         message.find("_event_queue") != std::string_view::npos ||
+         message.find("_event_log") != std::string_view::npos ||
+         message.find("_event_handler_state") != std::string_view::npos ||
          message.find("_schema_migrations") != std::string_view::npos;
 }
 
@@ -49,7 +54,7 @@ Error classify(sqlite3* db, std::string_view what, bool committing) {
       }
       return {ErrorCode::database, what, why};
     case SQLITE_ERROR:
-      if (names_our_table(why)) return {ErrorCode::schema, what, why, "call migrate() on the storage first"};
+      if (names_our_table(why)) return {ErrorCode::schema, what, why, migrate_hint};
       return {ErrorCode::database, what, why};
     case SQLITE_IOERR:
       return {ErrorCode::unavailable,
@@ -123,7 +128,20 @@ Error to_open_error(const std::string& name, const std::string& path, std::strin
     return {ErrorCode::unavailable, what, "file " + path + " is not writable",
             "choose another path or chmod u+rw it"};
   }
-  return {ErrorCode::unavailable, {.retryable = true}, what, detail};
+  // The permissions say yes and still it fails: root on /proc, a file system that is mounted for reading, no
+  // file handles left.
+  if (primary == SQLITE_CANTOPEN && !std::filesystem::exists(file, ignored)) {
+    return {ErrorCode::unavailable,
+            {.retryable = true},
+            what,
+            "no file can be created in " + directory + " (" + std::string(detail) + ")",
+            "choose a path on a file system that can be written"};
+  }
+  return {ErrorCode::unavailable,
+          {.retryable = true},
+          what,
+          detail,
+          "check that the file and its directory can be read and written"};
 }
 
 }  // namespace postrider::sqlite

@@ -119,6 +119,13 @@ TEST_F(SqliteOpen, ADirectoryThatIsNotWritable) {
                       dir_.path().string() + " is not writable. Hint: choose another path or chmod u+w it");
 }
 
+TEST_F(SqliteOpen, ADirectoryThatTakesNoFilesWhateverItsPermissionsSay) {
+  const Error error = error_of("sqlite:/proc/x.db");
+  EXPECT_EQ(error.code(), ErrorCode::unavailable);
+  EXPECT_THAT(error.what(), HasSubstr("directory /proc"));
+  EXPECT_THAT(error.what(), HasSubstr("Hint: choose a"));  // as root, and as anybody else
+}
+
 TEST_F(SqliteOpen, AFileThatIsNotWritable) {
   (void)open_file("sqlite:" + dir_.file("x.db"));
   std::filesystem::permissions(dir_.path(), std::filesystem::perms(0777));

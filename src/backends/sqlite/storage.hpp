@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backends/sqlite/outbox_store.hpp"
+#include "backends/sqlite/queue_store.hpp"
 #include "backends/sqlite/writer.hpp"
 #include "postrider/storage.hpp"
 #include "storage/embedded_migration.hpp"
@@ -37,6 +38,7 @@ class SqliteStorage final : public Storage {
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
+  [[nodiscard]] QueueStore& queue_store() override { return queue_; }
 
  private:
   [[nodiscard]] ConnectionOptions connection_options(bool read_only) const;
@@ -53,6 +55,7 @@ class SqliteStorage final : public Storage {
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
   SqlProjectionStore projections_;
+  SqliteQueueStore queue_;
 };
 
 }  // namespace postrider::sqlite

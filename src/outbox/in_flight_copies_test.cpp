@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "outbox/in_flight_copies.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+
+namespace postrider {
+namespace {
+
+using Kind = Completion::Kind;
+
+/// The steps of one row, `a`: what the poller, the publisher and the completer would tell.
+class InFlightCopiesTest : public ::testing::Test {
+ protected:
+  static OutboxItem event(std::int64_t token, Source source) {
+    OutboxItem queued;
+    queued.event = Event::builder("T").id(a).json("{}").build();
+    queued.token = Token{token};
+    queued.source = source;
+    queued.lease_end = SteadyPoint{} + std::chrono::seconds{token};
+    return queued;
+  }
+  static Completion result(Kind kind, std::int64_t token) {
+    return {LeaseRef{a, Token{token}}, kind, Attempt{3}, std::chrono::seconds{7}, "why"};
+  }
+
+  InFlightCopies::Arrival claimed(std::int64_t token) { return copies_.arrive(event(token, Source::cold)); }
+  InFlightCopies::Arrival committed(std::int64_t token) { return copies_.arrive(event(token, Source::hot)); }
+  InFlightCopies::Ended written(Kind kind, std::int64_t token) { return copies_.ended(result(kind, token)); }
+
+  void expect_queued(const InFlightCopies::Arrival& arrival, std::int64_t token) {
+    EXPECT_TRUE(arrival.queue);
+    EXPECT_FALSE(arrival.write_again);
+    expect_held_under(token);
+  }
+  static void expect_kept_back(const InFlightCopies::Arrival& arrival) {
+    EXPECT_FALSE(arrival.queue);
+    EXPECT_FALSE(arrival.write_again);
+  }
+  static void expect_over(const InFlightCopies::Ended& ended) {
+    EXPECT_FALSE(ended.write_again);
+    EXPECT_FALSE(ended.requeue);
+  }
+  /// The same result in all but the token.
+  static void expect_rewritten(const std::optional<Completion>& again, Kind kind, std::int64_t token) {
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->lease.id, a);
+    EXPECT_EQ(again->lease.token, Token{token});
+    EXPECT_EQ(again->kind, kind);
+    EXPECT_EQ(again->failed, Attempt{3});
+    EXPECT_EQ(again->delay, std::chrono::seconds{7});
+    EXPECT_EQ(again->error, "why");
+  }
+  /// The copy that waited, to be queued; until it is, nobody holds the event.
+  void expect_requeued(const InFlightCopies::Ended& ended, std::int64_t token) {
+    EXPECT_FALSE(ended.write_again);
+    ASSERT_TRUE(ended.requeue);
+    EXPECT_EQ(ended.requeue->token, Token{token});
+    EXPECT_FALSE(in_flight_.contains(a));
+    expect_queued(copies_.arrive(*ended.requeue), token);
+  }
+  void expect_held_under(std::int64_t token) {
+    const auto hold = in_flight_.find(a);
+    ASSERT_TRUE(hold);
+    EXPECT_EQ(hold->token, token);
+    EXPECT_EQ(hold->lease_end, SteadyPoint{} + std::chrono::seconds{token});
+  }
+
+  inline static const EventId a{"a"};
+  ManualClock clock_;
+  InFlightTracker in_flight_{clock_};
+  InFlightCopies copies_{in_flight_};
+};
+
+TEST_F(InFlightCopiesTest, AnEventIsHeldFromItsArrivalUntilItsResultIsWritten) {
+  expect_queued(committed(1), 1);
+  expect_over(written(Kind::done, 1));
+  EXPECT_EQ(in_flight_.size(), 0U);
+  expect_queued(claimed(2), 2);
+}
+
+TEST_F(InFlightCopiesTest, EveryKindOfResultLetsTheEventGo) {
+  for (const Kind kind : {Kind::done, Kind::dead, Kind::retry, Kind::later, Kind::release}) {
+    expect_queued(claimed(1), 1);
+    expect_over(written(kind, 1));
+    EXPECT_EQ(in_flight_.size(), 0U);
+  }
+}
+
+TEST_F(InFlightCopiesTest, EventsDoNotWaitForEachOther) {
+  copies_.claim_begins();
+  expect_queued(claimed(1), 1);
+  OutboxItem other = event(1, Source::cold);
+  other.event = Event::builder("T").id(EventId{"b"}).json("{}").build();
+  EXPECT_TRUE(copies_.arrive(other).queue);
+  expect_kept_back(claimed(2));
+  expect_over(copies_.ended({LeaseRef{EventId{"b"}, Token{1}}, Kind::done, {}, {}, {}}));
+  expect_rewritten(written(Kind::done, 1).write_again, Kind::done, 2);
+}
+
+// A claim that was faster than the publisher's callback, because the transaction outlasted the lease.
+
+TEST_F(InFlightCopiesTest, ACommittedEventThatAClaimHasBroughtIsNotRunTwice) {
+  expect_queued(claimed(2), 2);
+  expect_kept_back(committed(1));
+  expect_held_under(2);
+  expect_over(written(Kind::retry, 2));
+  EXPECT_EQ(in_flight_.size(), 0U) << "the late twin must not have waited for its turn";
+}
+
+TEST_F(InFlightCopiesTest, ACommittedEventDoesNotUseUpAResultThatTheClaimMayHaveMissed) {
+  expect_queued(claimed(2), 2);
+  copies_.claim_begins();
+  expect_over(written(Kind::done, 2));
+  expect_kept_back(committed(1));
+  expect_rewritten(claimed(3).write_again, Kind::done, 3);
+}
+
+// A second copy that waits for the first to end.
+
+TEST_F(InFlightCopiesTest, TheRunningCopyGoesOnUnderTheNewerClaim) {
+  expect_queued(claimed(1), 1);
+  expect_kept_back(claimed(2));
+  expect_held_under(2);
+}
+
+TEST_F(InFlightCopiesTest, ACopyIsDroppedWhenTheResultWasWrittenUnderItsOwnClaim) {
+  expect_queued(claimed(1), 1);
+  expect_kept_back(claimed(2));
+  expect_over(written(Kind::retry, 2));
+  EXPECT_EQ(in_flight_.size(), 0U);
+
+  expect_queued(claimed(3), 3);
+  expect_over(written(Kind::release, 1));  // nothing is left of the copy that even an old token would find
+}
+
+TEST_F(InFlightCopiesTest, AResultThatWasTooLateForTheClaimIsWrittenAgainInsteadOfASecondDelivery) {
+  for (const Kind kind : {Kind::done, Kind::dead}) {
+    expect_queued(claimed(1), 1);
+    expect_kept_back(claimed(2));
+    const InFlightCopies::Ended ended = written(kind, 1);
+    expect_rewritten(ended.write_again, kind, 2);
+    EXPECT_FALSE(ended.requeue);
+    EXPECT_TRUE(in_flight_.contains(a)) << "not before it is written";
+    expect_over(written(kind, 2));
+    EXPECT_EQ(in_flight_.size(), 0U);
+  }
+}
+
+TEST_F(InFlightCopiesTest, ARewrittenResultThatIsTooLateAgainFollowsTheRowFurther) {
+  expect_queued(claimed(1), 1);
+  expect_kept_back(claimed(2));
+  expect_rewritten(written(Kind::done, 1).write_again, Kind::done, 2);
+  expect_kept_back(claimed(3));
+  expect_rewritten(written(Kind::done, 2).write_again, Kind::done, 3);
+  expect_over(written(Kind::done, 3));
+  EXPECT_EQ(in_flight_.size(), 0U);
+}
+
+TEST_F(InFlightCopiesTest, ARetryThatWasDueBeforeItsResultWasHeardOfIsNotStranded) {
+  for (const Kind kind : {Kind::retry, Kind::later, Kind::release}) {
+    expect_queued(claimed(1), 1);
+    expect_kept_back(claimed(2));
+    expect_requeued(written(kind, 1), 2);
+    expect_over(written(Kind::done, 2));
+  }
+}
+
+TEST_F(InFlightCopiesTest, AReplayInBetweenIsNotTakenForTheOldDeath) {
+  for (const Kind kind : {Kind::done, Kind::dead}) {
+    expect_queued(claimed(1), 1);
+    expect_kept_back(claimed(3));  // the replay made it 2
+    expect_requeued(written(kind, 1), 3);
+    expect_over(written(Kind::done, 3));
+  }
+}
+
+TEST_F(InFlightCopiesTest, OfSeveralCopiesTheNewestCounts) {
+  expect_queued(claimed(1), 1);
+  expect_kept_back(claimed(2));
+  expect_kept_back(claimed(3));
+  expect_requeued(written(Kind::retry, 1), 3);
+  expect_over(written(Kind::done, 3));
+  EXPECT_EQ(in_flight_.size(), 0U);
+}
+
+// A row that ended while the claim that returned it was under way.
+
+TEST_F(InFlightCopiesTest, ARowThatEndedWhileItWasClaimedIsWrittenAgainAndNotRunAgain) {
+  for (const Kind kind : {Kind::done, Kind::dead}) {
+    expect_queued(claimed(1), 1);
+    copies_.claim_begins();
+    expect_over(written(kind, 1));  // stale: the claim has the row
+    EXPECT_TRUE(in_flight_.contains(a)) << "else the claim's copy would be run";
+    const InFlightCopies::Arrival arrival = claimed(2);
+    EXPECT_FALSE(arrival.queue);
+    expect_rewritten(arrival.write_again, kind, 2);
+    EXPECT_TRUE(in_flight_.contains(a)) << "not before it is written";
+    copies_.claim_ends();
+    EXPECT_TRUE(in_flight_.contains(a)) << "the end of the claim is not the result's";
+    expect_over(written(kind, 2));
+    EXPECT_EQ(in_flight_.size(), 0U);
+  }
+}
+
+TEST_F(InFlightCopiesTest, AReplayThatIsClaimedWhileTheDeathIsWrittenIsRun) {
+  expect_queued(claimed(1), 1);
+  copies_.claim_begins();
+  expect_over(written(Kind::dead, 1));
+  expect_queued(claimed(3), 3);  // the replay made it 2
+  copies_.claim_ends();
+  expect_held_under(3);
+  expect_over(written(Kind::done, 3));
+  EXPECT_EQ(in_flight_.size(), 0U);
+}
+
+TEST_F(InFlightCopiesTest, ARetryThatIsClaimedWhileItsResultIsWrittenIsRun) {
+  for (const Kind kind : {Kind::retry, Kind::later, Kind::release}) {
+    expect_queued(claimed(1), 1);
+    copies_.claim_begins();
+    expect_over(written(kind, 1));
+    EXPECT_FALSE(in_flight_.contains(a));
+    expect_queued(claimed(2), 2);
+    copies_.claim_ends();
+    expect_over(written(Kind::done, 2));
+  }
+}
+
+TEST_F(InFlightCopiesTest, ARewrittenResultThatEndsInTheSameClaimIsForgottenWithIt) {
+  expect_queued(claimed(1), 1);
+  copies_.claim_begins();
+  expect_over(written(Kind::done, 1));
+  expect_rewritten(claimed(2).write_again, Kind::done, 2);
+  expect_over(written(Kind::done, 2));
+  copies_.claim_ends();
+  EXPECT_EQ(in_flight_.size(), 0U);
+}
+
+TEST_F(InFlightCopiesTest, AnEventThatTheClaimDidNotReturnIsLetGoWithTheClaim) {
+  expect_queued(claimed(1), 1);
+  copies_.claim_begins();
+  expect_over(written(Kind::done, 1));
+  copies_.claim_ends();
+  EXPECT_EQ(in_flight_.size(), 0U);
+
+  // The next claim's window knows nothing of it.
+  copies_.claim_begins();
+  expect_queued(claimed(2), 2);
+  copies_.claim_ends();
+  expect_held_under(2);
+}
+
+TEST_F(InFlightCopiesTest, AnEventThatEndsAfterTheClaimIsLetGoAtOnce) {
+  expect_queued(claimed(1), 1);
+  copies_.claim_begins();
+  copies_.claim_ends();
+  expect_over(written(Kind::done, 1));
+  EXPECT_EQ(in_flight_.size(), 0U);
+}
+
+// Both at once: the copy has arrived, and the claim that brought it is not over.
+
+TEST_F(InFlightCopiesTest, ACopyThatHasArrivedDecidesEvenDuringTheClaim) {
+  expect_queued(claimed(1), 1);
+  copies_.claim_begins();
+  expect_kept_back(claimed(2));
+  expect_rewritten(written(Kind::done, 1).write_again, Kind::done, 2);
+  EXPECT_TRUE(in_flight_.contains(a));
+  copies_.claim_ends();
+  EXPECT_TRUE(in_flight_.contains(a)) << "the result is still to be written";
+}
+
+TEST_F(InFlightCopiesTest, AReplaysCopyIsQueuedDuringTheClaimAndOutlastsIt) {
+  expect_queued(claimed(1), 1);
+  copies_.claim_begins();
+  expect_kept_back(claimed(3));
+  expect_requeued(written(Kind::dead, 1), 3);
+  copies_.claim_ends();
+  expect_held_under(3);
+}
+
+}  // namespace
+}  // namespace postrider
