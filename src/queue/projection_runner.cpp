@@ -232,6 +232,9 @@ void ProjectionRunner::start() {
   {
     const MutexLock lock(parts.mutex);
     parts.stopping = false;
+    for (const std::shared_ptr<Parts::Slot>& slot : parts.slots) {
+      if (!slot->backing_off) slot->next = {};
+    }
   }
   parts.threads.emplace_back([&parts] { parts.keep(); });
   for (std::size_t i = 0; i < parts.options.workers; ++i) {
