@@ -7,6 +7,8 @@
 
 #include "backends/postgres/connection.hpp"
 #include "backends/postgres/outbox_store.hpp"
+#include "backends/postgres/queue_store.hpp"
+#include "backends/postgres/wake_channel.hpp"
 #include "postrider/storage.hpp"
 #include "storage/pool.hpp"
 #include "storage/sql_log_store.hpp"
@@ -35,6 +37,8 @@ class PostgresStorage final : public Storage {
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
+  [[nodiscard]] QueueStore& queue_store() override { return queue_; }
+  [[nodiscard]] WakeChannel* wake_channel() noexcept override { return &wake_; }
 
  private:
   /// A connection that the server has not closed meanwhile.
@@ -52,6 +56,8 @@ class PostgresStorage final : public Storage {
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
   SqlProjectionStore projections_;
+  PostgresQueueStore queue_;
+  PostgresWakeChannel wake_;
 };
 
 }  // namespace postrider::postgres

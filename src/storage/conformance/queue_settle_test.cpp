@@ -218,6 +218,17 @@ TEST_P(QueueSettle, ReleaseIsAsIfItHadNotBeenClaimed) {
   EXPECT_EQ(claimed[0].claim.token, Token{2});
 }
 
+TEST_P(QueueSettle, AReleaseMayBringADelay) {
+  publish("a");
+  claim();
+  EXPECT_EQ(settle({.claim = held("a"), .kind = Kind::release, .delay = 5s}), Settled::applied);
+  EXPECT_EQ(row("a").attempts, 0);
+  clock_.advance(5s - 1us);
+  EXPECT_THAT(claim(), IsEmpty());
+  clock_.advance(1us);
+  EXPECT_THAT(claim(), ElementsAre("a"));
+}
+
 TEST_P(QueueSettle, WhatWasGivenBackCannotBeGivenBackAgain) {
   publish_all({"released", "retried"});
   claim();
