@@ -71,10 +71,10 @@ class Storage {
   /// The ports behind the engines; see src/storage.
   [[nodiscard]] virtual OutboxStore& outbox_store() = 0;
   [[nodiscard]] virtual OutboxAdminStore& outbox_admin_store() = 0;
-  [[nodiscard]] virtual QueueStore& queue_store();
-  [[nodiscard]] virtual QueueAdminStore& queue_admin_store();
-  [[nodiscard]] virtual LogStore& log_store();
-  [[nodiscard]] virtual ProjectionStore& projection_store();
+  [[nodiscard]] virtual QueueStore& queue_store() = 0;
+  [[nodiscard]] virtual QueueAdminStore& queue_admin_store() = 0;
+  [[nodiscard]] virtual LogStore& log_store() = 0;
+  [[nodiscard]] virtual ProjectionStore& projection_store() = 0;
   /// Wakes other nodes; null where the database cannot.
   [[nodiscard]] virtual WakeChannel* wake_channel() noexcept { return nullptr; }
 };

@@ -55,19 +55,6 @@ std::string_view to_string(BackendKind kind) noexcept {
   return "unknown";
 }
 
-QueueStore& Storage::queue_store() {
-  throw Error(ErrorCode::unsupported, "no queue store");
-}
-QueueAdminStore& Storage::queue_admin_store() {
-  throw Error(ErrorCode::unsupported, "no queue admin store");
-}
-LogStore& Storage::log_store() {
-  throw Error(ErrorCode::unsupported, "no log store");
-}
-ProjectionStore& Storage::projection_store() {
-  throw Error(ErrorCode::unsupported, "no projection store");
-}
-
 std::unique_ptr<Storage> open_with(std::span<const StorageDriver> drivers, std::string_view url,
                                    const StorageOptions& options) {
   // Messages name the scheme only: the rest of a URL may hold a password.

@@ -53,6 +53,7 @@ MariadbStorage::MariadbStorage(ConnectSettings settings, const StorageOptions& o
       admin_(dialect()),
       queue_admin_(dialect()),
       log_(dialect()),
+      projections_(dialect()),
       queue_(work_, schema_, clock_, name_) {}
 
 Transaction MariadbStorage::begin() {

@@ -12,6 +12,7 @@
 #include "storage/pool.hpp"
 #include "storage/sql_log_store.hpp"
 #include "storage/sql_outbox_admin.hpp"
+#include "storage/sql_projection_store.hpp"
 #include "storage/sql_queue_admin.hpp"
 
 namespace postrider::mariadb {
@@ -32,6 +33,7 @@ class MariadbStorage final : public Storage {
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
+  [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
 
  private:
   [[nodiscard]] SqlDialect dialect();
@@ -46,6 +48,7 @@ class MariadbStorage final : public Storage {
   SqlOutboxAdminStore admin_;
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
+  SqlProjectionStore projections_;
   MariadbQueueStore queue_;
 };
 
