@@ -61,7 +61,7 @@ class SqliteAdminPlan : public SqlitePlan {
   /// The verbs' statements are explained instead of run; each gets one row of zeros as its answer.
   SqlOutboxAdminStore verbs(bool may_sort = false) {
     return SqlOutboxAdminStore({.kind = BackendKind::sqlite,
-                                .outbox_table = "postrider_outbox_event",
+                                .table_prefix = "postrider_",
                                 .run =
                                     [this, may_sort](std::string_view sql, std::span<const Value>) {
                                       last_ = plan(sql, may_sort);
@@ -69,6 +69,7 @@ class SqliteAdminPlan : public SqlitePlan {
                                       rows.rows.emplace_back(17, "0");
                                       return rows;
                                     },
+                                .begin = {},
                                 .from_micros = "{}",
                                 .to_micros = "{}",
                                 .now = {},
