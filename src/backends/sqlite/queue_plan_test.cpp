@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plans of the queue's statements.
-#include "backends/sqlite/plan_fixture.hpp"
 #include "backends/sqlite/queue_sql.hpp"
+#include "support/sqlite_plan.hpp"
 
 namespace postrider::sqlite {
 namespace {
