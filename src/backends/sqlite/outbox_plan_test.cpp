@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plans of the outbox's statements.
 #include "backends/sqlite/outbox_sql.hpp"
-#include "backends/sqlite/plan_fixture.hpp"
+#include "support/sqlite_plan.hpp"
 
 namespace postrider::sqlite {
 namespace {
