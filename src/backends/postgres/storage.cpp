@@ -84,7 +84,10 @@ PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& opt
           [this] { check_schema(); }),
       outbox_admin_(dialect(
           schema_, options.clock,
-          [this](std::string_view sql, std::span<const Value> params) { return run_alone(sql, params); })) {}
+          [this](std::string_view sql, std::span<const Value> params) { return run_alone(sql, params); })),
+      queue_(
+          schema_, options.clock, [this](const auto& work) { with_connection(work); },
+          [this] { check_schema(); }) {}
 
 ConnectionPool::Lease PostgresStorage::acquire() {
   // A restarted server leaves a pool full of dead connections; each shows it at a look, without a round trip.

@@ -7,6 +7,7 @@
 
 #include "backends/postgres/connection.hpp"
 #include "backends/postgres/outbox_store.hpp"
+#include "backends/postgres/queue_store.hpp"
 #include "postrider/storage.hpp"
 #include "storage/pool.hpp"
 #include "storage/sql_outbox_admin.hpp"
@@ -29,6 +30,7 @@ class PostgresStorage final : public Storage {
   void ping() override;
   [[nodiscard]] OutboxStore& outbox_store() override { return outbox_; }
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return outbox_admin_; }
+  [[nodiscard]] QueueStore& queue_store() override { return queue_; }
 
  private:
   /// A connection that the server has not closed meanwhile.
@@ -42,6 +44,7 @@ class PostgresStorage final : public Storage {
   ConnectionPool pool_;
   PostgresOutboxStore outbox_;
   SqlOutboxAdminStore outbox_admin_;
+  PostgresQueueStore queue_;
 };
 
 }  // namespace postrider::postgres
