@@ -74,9 +74,13 @@ struct Settlement {
 
 enum class Settled : std::uint8_t {
   applied,
-  repeated,  ///< this same claim has finalised the event before: nothing to do
-  stale,     ///< somebody else has claimed (or finalised) the event since; nothing was written
-  unknown,   ///< there is no such id, neither in the queue nor in the log
+  /// This same claim has finalised the event before (or given it back, when asked to give it back again):
+  /// nothing to do.
+  repeated,
+  /// Somebody else has claimed (or finalised) the event since, or this claim has given it back and may not
+  /// finalise it any more; nothing was written.
+  stale,
+  unknown,  ///< there is no such id, neither in the queue nor in the log
 };
 
 /// The tables event_queue, event_log (its writing side) and event_handler_state, as verbs. Thread-safe. The
@@ -92,10 +96,15 @@ enum class Settled : std::uint8_t {
 /// quarantine)
 ///   is eligible, and those right behind it when they are claimed with it. Among rows with keys priority does
 ///   not count; keys take turns. When rows of both kinds are eligible, each kind gets at least half of the
-///   limit if it has so many.
+///   limit (rounded down) if it has so many; the odd one goes to each kind in turn, so that claims of one at
+///   a time starve neither.
 /// - A claim sets PROCESSING, owner, lease_until, processing_started_at, updated_at, raises `attempts` and
 ///   `token` by one, and `crashes` when the row was abandoned.
-/// - Every write about a claimed row is guarded by its token.
+/// - Every write about a claimed row is guarded by its token and by the row being PROCESSING: what was given
+///   back keeps its token until the next claim, but is nobody's.
+/// - A claim that returns less than its limit, with nobody else claiming, has left nothing that it could have
+///   taken; but one claim looks only so far through a large backlog that waits, and the next ones go on
+///   there.
 /// - Sequence numbers of the log are given in commit order: whoever has read up to N has not missed any
 /// below.
 class QueueStore {

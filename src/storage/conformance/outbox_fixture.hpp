@@ -1,25 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the outbox conformance tests share: a fresh table, a clock that stands still, short ways to say
-// things.
+// What the outbox conformance tests share: short ways to say things.
 #pragma once
-
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "postrider/clock.hpp"
-#include "postrider/error.hpp"
-#include "postrider/storage.hpp"
+#include "storage/conformance/store_fixture.hpp"
 #include "storage/outbox_store.hpp"
-#include "support/backend.hpp"
 
 namespace postrider::conformance {
-
-using namespace std::chrono_literals;
 
 /// How `publish` makes a row; the default is free at once, without a key.
 struct Row {
@@ -30,19 +21,11 @@ struct Row {
   std::string type = "Happened";
 };
 
-class OutboxConformance : public test::BackendTest {
+class OutboxConformance : public StoreConformance {
  protected:
-  void SetUp() override {
-    BackendTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
-    database_.emplace(backend(), test::TestDatabase::Options{.clock = &clock_});
-  }
-
-  [[nodiscard]] test::TestDatabase& database() { return *database_; }
-  [[nodiscard]] Storage& storage() { return database_->storage(); }
   [[nodiscard]] OutboxStore& store() { return storage().outbox_store(); }
   [[nodiscard]] OutboxAdminStore& admin() { return storage().outbox_admin_store(); }
-  [[nodiscard]] std::string table() const { return database_->table("outbox_event"); }
+  [[nodiscard]] std::string table() const { return StoreConformance::table("outbox_event"); }
 
   void insert(Tx& tx, const Event& event, const Row& row = {}) {
     const NewOutboxRow one{.event = &event, .ordering_key = row.key, .lease = row.lease};
@@ -101,40 +84,12 @@ class OutboxConformance : public test::BackendTest {
   }
   [[nodiscard]] bool exists(const std::string& id) { return admin().find(EventId(id)).has_value(); }
 
-  /// A time column as microseconds since 1970, for SQL of the tests' own.
-  [[nodiscard]] std::string micros_sql(const std::string& column) {
-    switch (storage().kind()) {
-      case BackendKind::postgres:
-        return "(extract(epoch from " + column + ") * 1000000)::bigint";
-      case BackendKind::mariadb:
-        return "timestampdiff(microsecond, '1970-01-01', " + column + ")";
-      case BackendKind::sqlite:
-        break;
-    }
-    return column;
-  }
-
-  ManualClock clock_;
-
  private:
-  std::optional<test::TestDatabase> database_;
   std::map<std::string, LeaseRef> held_;
 };
 
 inline std::vector<std::string> none() {
   return {};
-}
-
-/// The Error that `action` throws, or a failure.
-template <class Action>
-Error error_of(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    return error;
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return Error(ErrorCode::database, "nothing was thrown");
 }
 
 }  // namespace postrider::conformance

@@ -209,20 +209,6 @@ TEST_P(OutboxInsert, AnEndedTransactionIsRefused) {
   EXPECT_EQ(error.code(), ErrorCode::not_in_transaction) << error.what();
 }
 
-/// A session of a backend that does not exist here.
-class ForeignSession final : public detail::TxSession {
- public:
-  explicit ForeignSession(BackendKind kind) : kind_(kind) {}
-  [[nodiscard]] BackendKind kind() const noexcept override { return kind_; }
-  [[nodiscard]] bool active() const noexcept override { return true; }
-  Rows execute(std::string_view /*sql*/, std::span<const Value> /*params*/) override { return {}; }
-  void commit() override {}
-  void rollback() noexcept override {}
-
- private:
-  BackendKind kind_;
-};
-
 TEST_P(OutboxInsert, ATransactionOfAnotherDatabaseIsRefused) {
   const BackendKind other =
       storage().kind() == BackendKind::sqlite ? BackendKind::postgres : BackendKind::sqlite;
