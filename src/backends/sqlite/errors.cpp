@@ -22,6 +22,9 @@ bool is_full(sqlite3* db, int primary) {
 
 bool names_our_table(std::string_view message) {
   return message.find("_outbox_event") != std::string_view::npos ||
+         message.find("_event_queue") != std::string_view::npos ||
+         message.find("_event_log") != std::string_view::npos ||
+         message.find("_event_handler_state") != std::string_view::npos ||
          message.find("_schema_migrations") != std::string_view::npos;
 }
 

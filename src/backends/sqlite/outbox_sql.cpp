@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/sqlite/outbox_sql.hpp"
 
+#include "backends/sqlite/event_columns.hpp"
+
 namespace postrider::sqlite {
 
 OutboxSql::OutboxSql(const Identifier& schema) {
@@ -10,21 +12,16 @@ OutboxSql::OutboxSql(const Identifier& schema) {
   const std::string free_again = "owner = null, lease_until = null";
   const std::string update = "update " + table + " set ";
 
-  insert =
-      "insert into " + table +
-      " (event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, payload_bytes,"
-      " headers, available_at, created_at, occurred_at, owner, lease_until)"
-      " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+  insert = "insert into " + table + " (" + std::string(event_columns) +
+           ", available_at, owner, lease_until) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
   due_free = "select seq, due_at from " + table +
              " where due_at <= ? and ordering_key is null order by due_at, seq limit ?";
   due_ordered = "select seq, due_at, ordering_key from " + table +
                 " where due_at <= ? and ordering_key is not null order by due_at, seq limit ?";
   run_of_key = "select seq, available_at, due_at, owner, lease_until from " + table +
                " where ordering_key = ? and due_at is not null order by seq";
-  take = update + "owner = ?, lease_until = ?, token = token + 1 where seq = ?" +
-         " returning event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, headers, "
-         "payload,"
-         " payload_bytes, occurred_at, created_at, attempts, token";
+  take = update + "owner = ?, lease_until = ?, token = token + 1 where seq = ?" + " returning " +
+         std::string(event_columns) + ", attempts, token";
   defer = update + "owner = null, lease_until = ? where seq = ?";
   renew = update + "lease_until = ?" + if_held + " and owner is not null";
   done = update + "status = 1, done_at = ?, " + free_again + if_held;

@@ -7,61 +7,26 @@
 #include <array>
 #include <utility>
 
-#include "backends/sqlite/claim.hpp"
+#include "backends/sqlite/event_columns.hpp"
 #include "backends/sqlite/migration_target.hpp"
-#include "backends/sqlite/session.hpp"
+#include "backends/sqlite/outbox_claim.hpp"
 #include "backends/sqlite/storage.hpp"
+#include "backends/sqlite/user_transaction.hpp"
 #include "core/failpoint.hpp"
 #include "postrider/error.hpp"
-#include "storage/row_decoder.hpp"
 
 namespace postrider::sqlite {
 namespace {
 
-Value text_or_null(std::string_view text) {
-  return text.empty() ? Value(nullptr) : Value(text);
-}
-
-std::int64_t micros(TimePoint time) {
-  return time.time_since_epoch().count();
-}
-
-/// Several rows are one statement to the caller: either all are in the transaction or none.
-class Savepoint {
- public:
-  explicit Savepoint(Connection& connection) : connection_(connection) {
-    connection_.run("SAVEPOINT postrider_insert");
-  }
-  ~Savepoint() {
-    // Outside a transaction SQLite has rolled everything back already.
-    if (released_ || !connection_.in_transaction()) return;
-    sqlite3_exec(connection_.native(), "ROLLBACK TO postrider_insert; RELEASE postrider_insert", nullptr,
-                 nullptr, nullptr);
-  }
-  Savepoint(const Savepoint&) = delete;
-  Savepoint& operator=(const Savepoint&) = delete;
-  void release() {
-    connection_.run("RELEASE postrider_insert");
-    released_ = true;
-  }
-
- private:
-  Connection& connection_;
-  bool released_ = false;
-};
-
 void insert_row(Statement& statement, Connection& connection, const NewOutboxRow& row, std::string_view owner,
                 std::int64_t now) {
   const Event& event = *row.event;
-  const bool json = event.payload_kind() == PayloadKind::json;
   const bool leased = row.lease > Duration::zero();
-  statement.with(event.id().view(), event.type(), text_or_null(event.aggregate_type()),
-                 text_or_null(event.aggregate_id()), text_or_null(event.tenant_id()),
-                 text_or_null(row.ordering_key), json ? Value(event.payload()) : Value(nullptr),
-                 json ? Value(nullptr) : Value(Blob{event.payload()}), text_or_null(event.headers_json()),
-                 event.deliver_at() ? micros(*event.deliver_at()) : now, now, micros(event.occurred_at()),
-                 leased ? Value(owner) : Value(nullptr),
-                 leased ? Value(now + row.lease.count()) : Value(nullptr));
+  bind_event(statement, event, row.ordering_key, now);
+  int place = event_column_count;
+  statement.bind(++place, event.deliver_at() ? micros(*event.deliver_at()) : now);
+  statement.bind(++place, leased ? Value(owner) : Value(nullptr));
+  statement.bind(++place, leased ? Value(now + row.lease.count()) : Value(nullptr));
   const int code = statement.try_step();
   if (code == SQLITE_CONSTRAINT_UNIQUE) {
     throw Error(ErrorCode::conflict, "cannot publish event " + event.id().str(),
@@ -89,23 +54,7 @@ std::int64_t SqliteOutboxStore::now() const {
 }
 
 void SqliteOutboxStore::insert(Tx& tx, std::string_view owner, std::span<const NewOutboxRow> rows) {
-  auto* session = dynamic_cast<Session*>(&tx.session());
-  if (session == nullptr && tx.kind() != BackendKind::sqlite) {
-    throw Error(ErrorCode::wrong_storage, "cannot publish to " + storage_name_,
-                "the transaction belongs to " + std::string(to_string(tx.kind())),
-                "begin it on the storage that the outbox was made with");
-  }
-  if (session == nullptr || !session->active()) {
-    throw Error(ErrorCode::not_in_transaction, "cannot publish to " + storage_name_,
-                "the transaction is not active",
-                tx.adopted() ? "BEGIN on your connection first" : "begin a new one");
-  }
-  Connection& connection = session->connection();
-  if (connection.file() != file_) {
-    throw Error(ErrorCode::wrong_storage, "cannot publish to " + storage_name_,
-                "the transaction belongs to the file " + std::string(connection.file()),
-                "begin it on the storage that the outbox was made with");
-  }
+  Connection& connection = connection_of(tx, file_, "cannot publish to " + storage_name_);
   if (rows.empty()) return;
   const std::int64_t at = now();
   std::optional<Savepoint> savepoint;
@@ -124,7 +73,7 @@ std::vector<ClaimedEvent> SqliteOutboxStore::claim(const ClaimRequest& request) 
   if (request.continue_keys.empty() && !anything_due()) return {};
   const Writer::Lease lease = writer_.acquire();
   WriteTransaction transaction(lease.connection());
-  Claim claim(lease.connection(), sql_, request, now());
+  OutboxClaim claim(lease.connection(), sql_, request, now());
   std::vector<ClaimedEvent> claimed = claim.run();
   failpoint("sqlite.claim.before_commit");
   transaction.commit();

@@ -54,7 +54,8 @@ SqliteStorage::SqliteStorage(std::string_view url, const StorageOptions& options
           {.size = options.pool_size, .acquire_timeout = options.acquire_timeout, .name = name_},
           [this] { return std::make_unique<Connection>(connection_options(true)); }, clock_),
       outbox_(options.schema, name_, clock_, writer_, readers_),
-      admin_(dialect()) {}
+      admin_(dialect()),
+      queue_(options.schema, name_, clock_, writer_, readers_) {}
 
 ConnectionOptions SqliteStorage::connection_options(bool read_only) const {
   return {.name = name_,

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backends/sqlite/outbox_store.hpp"
+#include "backends/sqlite/queue_store.hpp"
 #include "backends/sqlite/writer.hpp"
 #include "postrider/storage.hpp"
 #include "storage/embedded_migration.hpp"
@@ -31,6 +32,7 @@ class SqliteStorage final : public Storage {
   void ping() override;
   [[nodiscard]] OutboxStore& outbox_store() override { return outbox_; }
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return admin_; }
+  [[nodiscard]] QueueStore& queue_store() override { return queue_; }
 
  private:
   [[nodiscard]] ConnectionOptions connection_options(bool read_only) const;
@@ -44,6 +46,7 @@ class SqliteStorage final : public Storage {
   ConnectionPool readers_;
   SqliteOutboxStore outbox_;
   SqlOutboxAdminStore admin_;
+  SqliteQueueStore queue_;
 };
 
 }  // namespace postrider::sqlite

@@ -1,49 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The plan of each statement: through the index that was made for it, without sorting, never through the
-// whole table.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+// The plans of the outbox's statements.
 #include "backends/sqlite/outbox_sql.hpp"
-#include "backends/sqlite/storage.hpp"
-#include "support/temp_dir.hpp"
+#include "backends/sqlite/plan_fixture.hpp"
 
 namespace postrider::sqlite {
 namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
-using ::testing::Not;
-
-class SqlitePlan : public ::testing::Test {
- protected:
-  SqlitePlan() {
-    SqliteStorage("sqlite:" + file_, {}).migrate({});
-    connection_.emplace(ConnectionOptions{.name = file_, .path = file_});
-  }
-
-  /// All lines of the plan; fails for what no statement of ours may do.
-  std::string plan(std::string_view sql, bool may_sort = false) {
-    std::string lines;
-    Statement statement = connection_->prepare("explain query plan " + std::string(sql));
-    while (statement.step()) {
-      const std::string line(statement.text(3));
-      lines += line + "\n";
-      if (line.starts_with("SCAN postrider_outbox_event")) {
-        EXPECT_THAT(line, HasSubstr("USING")) << sql;
-      }
-    }
-    if (!may_sort) {
-      EXPECT_THAT(lines, Not(HasSubstr("TEMP B-TREE"))) << sql;
-    }
-    return lines;
-  }
-
-  test::TempDir dir_;
-  const std::string file_ = dir_.file("plan.db");
-  std::optional<Connection> connection_;
-  const OutboxSql sql_{"postrider"};
-};
 
 class SqliteHotPlan : public SqlitePlan {
  protected:
@@ -75,6 +39,8 @@ class SqliteHotPlan : public SqlitePlan {
         .run();
     connection_->prepare("analyze").run();
   }
+
+  const OutboxSql sql_{"postrider"};
 };
 
 TEST_F(SqliteHotPlan, HoldOnTheEmptyTable) {

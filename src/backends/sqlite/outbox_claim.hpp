@@ -18,9 +18,9 @@ namespace postrider::sqlite {
 ///
 /// Rows are found first and written afterwards, page by page: writing moves them within the very index that
 /// is read.
-class Claim {
+class OutboxClaim {
  public:
-  Claim(Connection& connection, const OutboxSql& sql, const ClaimRequest& request, std::int64_t now);
+  OutboxClaim(Connection& connection, const OutboxSql& sql, const ClaimRequest& request, std::int64_t now);
 
   [[nodiscard]] std::vector<ClaimedEvent> run();
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/sqlite/claim.hpp"
+#include "backends/sqlite/outbox_claim.hpp"
 
 #include <algorithm>
 
-#include "storage/row_decoder.hpp"
+#include "backends/sqlite/event_columns.hpp"
 
 namespace postrider::sqlite {
 namespace {
@@ -17,29 +17,19 @@ constexpr std::int64_t least_deferral = 100'000;
 constexpr std::int64_t longest_wait_for_a_node = 1'000'000;
 
 ClaimedEvent decode(const Statement& row) {
-  OutboxColumns columns;
-  columns.event_id = row.text(0);
-  columns.event_type = row.text(1);
-  columns.aggregate_type = row.text(2);
-  columns.aggregate_id = row.text(3);
-  columns.tenant_id = row.text(4);
-  columns.ordering_key = row.text(5);
-  columns.headers_json = row.text(6);
-  columns.payload_kind = row.is_null(7) ? PayloadKind::bytes : PayloadKind::json;
-  columns.payload = row.is_null(7) ? row.blob(8) : row.text(7);
-  columns.occurred_at = TimePoint(Duration(row.integer(9)));
-  columns.created_at = TimePoint(Duration(row.integer(10)));
-  columns.attempts = row.integer(11);
-  columns.token = row.integer(12);
+  OutboxColumns columns = read_event(row);
+  columns.attempts = row.integer(event_column_count);
+  columns.token = row.integer(event_column_count + 1);
   return decode_row(columns);
 }
 
 }  // namespace
 
-Claim::Claim(Connection& connection, const OutboxSql& sql, const ClaimRequest& request, std::int64_t now)
+OutboxClaim::OutboxClaim(Connection& connection, const OutboxSql& sql, const ClaimRequest& request,
+                         std::int64_t now)
     : connection_(connection), sql_(sql), request_(request), now_(now), take_(connection.prepare(sql.take)) {}
 
-std::vector<ClaimedEvent> Claim::run() {
+std::vector<ClaimedEvent> OutboxClaim::run() {
   for (const std::string& key : request_.continue_keys) {
     if (full()) break;
     if (!key.empty()) take_run(key);
@@ -54,7 +44,7 @@ std::vector<ClaimedEvent> Claim::run() {
   return std::move(claimed_);
 }
 
-std::vector<Claim::Due> Claim::find_due(const std::string& sql, bool ordered, std::size_t limit) {
+std::vector<OutboxClaim::Due> OutboxClaim::find_due(const std::string& sql, bool ordered, std::size_t limit) {
   Statement statement = connection_.prepare(sql);
   statement.with(now_, static_cast<std::int64_t>(limit));
   std::vector<Due> due;
@@ -65,7 +55,7 @@ std::vector<Claim::Due> Claim::find_due(const std::string& sql, bool ordered, st
   return due;
 }
 
-void Claim::merge(const std::vector<Due>& page) {
+void OutboxClaim::merge(const std::vector<Due>& page) {
   std::size_t looked_at = 0;
   for (; looked_at < page.size() && !full(); ++looked_at) {
     const Due& row = page[looked_at];
@@ -76,13 +66,13 @@ void Claim::merge(const std::vector<Due>& page) {
   defer_blocked(page, looked_at);
 }
 
-void Claim::take_free_until(std::int64_t due_at) {
+void OutboxClaim::take_free_until(std::int64_t due_at) {
   for (; next_free_ < free_.size() && !full() && free_[next_free_].due_at <= due_at; ++next_free_) {
     take(free_[next_free_].seq);
   }
 }
 
-void Claim::take_run(const std::string& key) {
+void OutboxClaim::take_run(const std::string& key) {
   if (blocked_until_.contains(key)) return;
   std::vector<std::int64_t> run;
   std::int64_t blocked_until = now_ + longest_wait_for_a_node;
@@ -109,13 +99,13 @@ void Claim::take_run(const std::string& key) {
   blocked_until_[key] = blocked_until;
 }
 
-void Claim::take(std::int64_t seq) {
+void OutboxClaim::take(std::int64_t seq) {
   take_.reset();
   take_.with(request_.owner, now_ + request_.lease.count(), seq);
   while (take_.step()) claimed_.push_back(decode(take_));
 }
 
-void Claim::defer_blocked(const std::vector<Due>& page, std::size_t looked_at) {
+void OutboxClaim::defer_blocked(const std::vector<Due>& page, std::size_t looked_at) {
   Statement statement = connection_.prepare(sql_.defer);
   for (std::size_t i = 0; i < looked_at; ++i) {
     const Due& row = page[i];

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/sqlite/queue_claim.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <utility>
+
+#include "backends/sqlite/event_columns.hpp"
+
+namespace postrider::sqlite {
+namespace {
+
+/// So that one claim holds the write lock for a bounded time, however many keys wait; the next one goes on.
+constexpr std::size_t most_keys = 2'000;
+constexpr std::int64_t before_every_id = std::numeric_limits<std::int64_t>::min();
+
+/// Any program may have written any number.
+std::int32_t count(std::int64_t number) {
+  return static_cast<std::int32_t>(
+      std::clamp<std::int64_t>(number, 0, std::numeric_limits<std::int32_t>::max()));
+}
+
+}  // namespace
+
+// ---- KeyWalk
+
+KeyWalk::KeyWalk(Connection& connection, const QueueSql& sql, std::optional<std::string> start)
+    : connection_(connection),
+      sql_(sql),
+      start_(std::move(start)),
+      at_(start_),
+      wrapped_(!start_.has_value()) {}
+
+std::optional<std::string> KeyWalk::next() {
+  if (done_ || seen_ == most_keys) return std::nullopt;
+  std::optional<std::string> key = following();
+  if (!key.has_value() && !wrapped_) {
+    wrapped_ = true;
+    at_.reset();
+    key = following();
+  }
+  done_ = !key.has_value() || (wrapped_ && start_.has_value() && *key > *start_);
+  if (done_) {
+    if (!at_.has_value()) at_ = start_;
+    return std::nullopt;
+  }
+  ++seen_;
+  at_ = key;
+  return key;
+}
+
+std::optional<std::string> KeyWalk::following() {
+  Statement statement = connection_.prepare(at_.has_value() ? sql_.next_key : sql_.first_key);
+  if (at_.has_value()) statement.with(*at_);
+  if (!statement.step()) return std::nullopt;
+  return std::string(statement.text(0));
+}
+
+// ---- QueueClaim
+
+QueueClaim::QueueClaim(Connection& connection, const QueueSql& sql, const QueueClaimRequest& request,
+                       std::int64_t now, QueueTurn turn)
+    : connection_(connection),
+      sql_(sql),
+      request_(request),
+      now_(now),
+      odd_to_keys_(turn.odd_to_keys),
+      walk_(connection, sql, std::move(turn.key)) {}
+
+QueueTurn QueueClaim::turn() const {
+  return {.key = walk_.at(), .odd_to_keys = odd_to_keys_ != (request_.limit % 2 == 1)};
+}
+
+QueueClaimResult QueueClaim::run() {
+  const std::size_t limit = request_.limit;
+  take_ordered(limit / 2 + (odd_to_keys_ ? limit % 2 : 0));
+  take_free(limit - ordered_.size());
+  take_ordered(limit - ordered_.size() - free_.size());
+  QueueClaimResult result{.events = std::move(ordered_), .quarantined = std::move(quarantined_)};
+  std::move(free_.begin(), free_.end(), std::back_inserter(result.events));
+  return result;
+}
+
+bool QueueClaim::look() {
+  for (int priority = max_priority; priority >= 0; --priority) {
+    Statement statement = connection_.prepare(sql_.due);
+    statement.with(priority, now_, now_);
+    while (statement.step()) {
+      if (judge(statement) != Fate::leave) return true;
+    }
+  }
+  while (const std::optional<std::string> key = walk_.next()) {
+    Statement statement = connection_.prepare(sql_.key_rows);
+    statement.with(*key, before_every_id);
+    if (statement.step() && !blocked(statement) && judge(statement) != Fate::leave) return true;
+  }
+  return false;
+}
+
+void QueueClaim::take_free(std::size_t limit) {
+  for (int priority = max_priority; priority >= 0 && limit > 0; --priority) {
+    std::vector<Found> found;
+    Statement statement = connection_.prepare(sql_.due);
+    statement.with(priority, now_, now_);
+    while (limit > 0 && statement.step()) {
+      const Fate fate = judge(statement);
+      if (fate == Fate::leave) continue;
+      found.push_back(read(statement, fate));
+      if (fate == Fate::take) --limit;
+    }
+    statement.reset();
+    write(std::move(found), free_);
+  }
+}
+
+void QueueClaim::take_ordered(std::size_t limit) {
+  const std::size_t full = ordered_.size() + limit;
+  while (ordered_.size() < full) {
+    if (!run_.has_value()) {
+      std::optional<std::string> key = walk_.next();
+      if (!key.has_value()) return;
+      run_ = Run{.key = *std::move(key), .after = before_every_id, .taken = 0};
+    }
+    extend_run(full - ordered_.size());
+  }
+}
+
+void QueueClaim::extend_run(std::size_t limit) {
+  std::vector<Found> found;
+  Statement statement = connection_.prepare(sql_.key_rows);
+  statement.with(run_->key, run_->after);
+  bool goes_on = true;
+  while (goes_on && limit > 0) {
+    goes_on = run_->taken < request_.run_limit && statement.step() && !blocked(statement);
+    if (!goes_on) break;
+    const Fate fate = judge(statement);
+    goes_on = fate != Fate::leave;
+    if (!goes_on) break;
+    run_->after = statement.integer(column_id);
+    found.push_back(read(statement, fate));
+    if (fate == Fate::take) {
+      ++run_->taken;
+      --limit;
+    }
+  }
+  statement.reset();
+  if (!goes_on) run_.reset();
+  write(std::move(found), ordered_);
+}
+
+bool QueueClaim::blocked(const Statement& row) const {
+  if (row.integer(column_status) == 0) return row.integer(column_available) > now_;
+  return row.integer(column_lease_until) > now_;
+}
+
+QueueClaim::Fate QueueClaim::judge(const Statement& row) const {
+  if (row.integer(column_status) == 0) return Fate::take;
+  if (request_.max_crashes > 0 && row.integer(column_crashes) + 1 >= request_.max_crashes) {
+    return Fate::quarantine;
+  }
+  return abandoned_ < request_.abandoned_limit ? Fate::take : Fate::leave;
+}
+
+QueueClaim::Found QueueClaim::read(const Statement& row, Fate fate) {
+  const bool abandoned = row.integer(column_status) != 0;
+  if (abandoned && fate == Fate::take) ++abandoned_;
+  Found found{.event = {}, .fate = fate, .owner = std::string(row.text(column_owner))};
+  QueuedEvent& event = found.event;
+  event.claim = {.id = QueueId{row.integer(column_id)}, .token = Token{row.integer(column_token) + 1}};
+  event.crashes = count(row.integer(column_crashes) + (abandoned ? 1 : 0));
+  if (fate == Fate::quarantine) return found;
+  const OutboxColumns columns = read_event(row);
+  DecodedEvent decoded = decode_event(columns);
+  event.event = std::move(decoded.event);
+  event.decode_error = std::move(decoded.error);
+  event.priority = static_cast<int>(row.integer(column_priority));
+  event.ordering_key = std::string(columns.ordering_key);
+  event.attempts = count(row.integer(column_attempts) + 1);
+  event.created_at = columns.created_at;
+  event.processing_started_at = TimePoint(Duration(now_));
+  return found;
+}
+
+void QueueClaim::write(std::vector<Found> found, std::vector<QueuedEvent>& taken) {
+  if (found.empty()) return;
+  Statement take = connection_.prepare(sql_.take);
+  Statement quarantine = connection_.prepare(sql_.quarantine);
+  for (Found& one : found) {
+    const auto id = static_cast<std::int64_t>(one.event.claim.id);
+    if (one.fate == Fate::take) {
+      take.with(request_.owner, now_ + request_.lease.count(), one.event.crashes, now_, now_, id).run();
+      take.reset();
+      taken.push_back(std::move(one.event));
+    } else {
+      const std::string error = "in progress when its worker died " + std::to_string(one.event.crashes) +
+                                " times (last: " + one.owner + ")";
+      quarantine.with(one.event.crashes, error, now_, now_, id).run();
+      quarantine.reset();
+      quarantined_.push_back(one.event.claim.id);
+    }
+  }
+}
+
+}  // namespace postrider::sqlite

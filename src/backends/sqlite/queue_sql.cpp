@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/sqlite/queue_sql.hpp"
+
+#include "backends/sqlite/event_columns.hpp"
+
+namespace postrider::sqlite {
+
+static_assert(first_queue_column == event_column_count);
+
+QueueSql::QueueSql(const Identifier& schema) {
+  const std::string queue = schema.str() + "_event_queue";
+  const std::string log = schema.str() + "_event_log";
+  const std::string state = schema.str() + "_event_handler_state";
+  const std::string columns(event_columns);
+  // Every write about a claimed row: in progress, and with the holder's token.
+  const std::string if_held = " where id = ? and token = ? and status = 1";
+  const std::string free_again = "status = 0, owner = null, lease_until = null";
+  const std::string row = "select " + columns +
+                          ", id, priority, available_at, status, lease_until, owner, attempts, crashes, "
+                          "token from " +
+                          queue;
+
+  insert = "insert into " + queue + " (" + columns + ", updated_at, available_at, priority, dedupe_key)" +
+           " values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+           " on conflict (dedupe_key) where dedupe_key is not null do nothing";
+  duplicate = "select id from " + queue + " where dedupe_key = ?";
+  due = row +
+        " where priority = ? and available_at <= ? and ordering_key is null and quarantined_at is null"
+        " and (status = 0 or coalesce(lease_until, 0) <= ?) order by available_at, id";
+  first_key = "select ordering_key from " + queue +
+              " where ordering_key is not null and quarantined_at is null order by ordering_key, id limit 1";
+  next_key = "select ordering_key from " + queue +
+             " where ordering_key > ? and quarantined_at is null order by ordering_key, id limit 1";
+  key_rows = row + " where ordering_key = ? and id > ? and quarantined_at is null order by id";
+  take = "update " + queue +
+         " set status = 1, attempts = attempts + 1, token = token + 1, owner = ?, lease_until = ?, crashes = "
+         "?, processing_started_at = ?, updated_at = ? where id = ?";
+  quarantine = "update " + queue + " set " + free_again +
+               ", token = token + 1, crashes = ?, last_error = ?, quarantined_at = ?, updated_at = ?"
+               " where id = ?";
+  renew = "update " + queue + " set lease_until = ?" + if_held;
+  const std::string moved = "id, token, " + columns + ", priority, attempts, crashes, processing_started_at";
+  to_log = "insert into " + log + " (" + moved + ", status, finalized_at, results) select " + moved +
+           ", ?, ?, ? from " + queue + if_held;
+  remove = "delete from " + queue + " where id = ?";
+  retry = "update " + queue + " set " + free_again + ", available_at = ?, last_error = ?, updated_at = ?" +
+          if_held;
+  release = "update " + queue + " set " + free_again + ", attempts = attempts - 1, updated_at = ?" + if_held;
+  find = "select token, status from " + queue + " where id = ?";
+  find_logged = "select token from " + log + " where id = ?";
+  held = "select 1 from " + queue + if_held;
+  save_state = "insert into " + state +
+               " (id, handler, result, failed, error, updated_at) values (?, ?, ?, ?, ?, ?)"
+               " on conflict (id, handler) do update set result = excluded.result, failed = excluded.failed,"
+               " error = excluded.error, updated_at = excluded.updated_at";
+  states = "select handler, result, failed, error from " + state + " where id = ? order by handler";
+  left_states = "select s.id, s.handler from " + state + " as s where not exists (select 1 from " + queue +
+                " as q where q.id = s.id) limit ?";
+  delete_state = "delete from " + state + " where id = ? and handler = ?";
+}
+
+}  // namespace postrider::sqlite

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "postrider/identifier.hpp"
+
+namespace postrider::sqlite {
+
+/// The queue's statements, with the tables' names filled in. In one place so that a test can look at the plan
+/// of each.
+struct QueueSql {
+  explicit QueueSql(const Identifier& schema);
+
+  std::string insert;        ///< the event's columns, updated, available, priority, dedupe key; or nothing
+  std::string duplicate;     ///< dedupe key → id
+  std::string due;           ///< priority, now, now → rows without a key that can be had, in order
+  std::string first_key;     ///< → the first ordering key
+  std::string next_key;      ///< key → the one after it
+  std::string key_rows;      ///< key, id → the key's rows after that one, in order
+  std::string take;          ///< owner, lease end, crashes, started, updated, id
+  std::string quarantine;    ///< crashes, error, since, updated, id
+  std::string renew;         ///< lease end, id, token
+  std::string to_log;        ///< status, finalized, results, id, token
+  std::string remove;        ///< id
+  std::string retry;         ///< available, error, updated, id, token
+  std::string release;       ///< updated, id, token
+  std::string find;          ///< id → token, status
+  std::string find_logged;   ///< id → token
+  std::string held;          ///< id, token → a row when that claim holds it
+  std::string save_state;    ///< id, handler, result, failed, error, updated
+  std::string states;        ///< id → handler, result, failed, error
+  std::string left_states;   ///< limit → id, handler of states whose event is not in the queue any more
+  std::string delete_state;  ///< id, handler
+};
+
+/// The columns of `due` and `key_rows` behind those of the event.
+enum QueueColumn : int {
+  first_queue_column = 11,
+  column_id = first_queue_column,
+  column_priority,
+  column_available,
+  column_status,
+  column_lease_until,
+  column_owner,
+  column_attempts,
+  column_crashes,
+  column_token,
+};
+
+}  // namespace postrider::sqlite
