@@ -183,7 +183,10 @@ void Pipeline::send(const Statement& statement, const Params& params) {
     check_sent(PQsendQueryParams(native, statement.sql.c_str(), params.count(), nullptr, p.values, p.lengths,
                                  p.formats, 1));
   } else {
-    if (!connection_.prepared_.contains(statement.name)) {
+    const bool on_its_way = std::any_of(expected_.begin(), expected_.end(), [&](const Expected& one) {
+      return one.prepares != nullptr && one.prepares->name == statement.name;
+    });
+    if (!on_its_way && !connection_.prepared_.contains(statement.name)) {
       check_sent(PQsendPrepare(native, statement.name.c_str(), statement.sql.c_str(), 0, nullptr));
       expected_.push_back({&statement});
     }
