@@ -87,7 +87,8 @@ PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& opt
           [this](std::string_view sql, std::span<const Value> params) { return run_alone(sql, params); })),
       queue_(
           schema_, options.clock, [this](const auto& work) { with_connection(work); },
-          [this] { check_schema(); }) {}
+          [this] { check_schema(); }),
+      wake_(schema_, context_, [this](const auto& work) { with_connection(work); }) {}
 
 ConnectionPool::Lease PostgresStorage::acquire() {
   // A restarted server leaves a pool full of dead connections; each shows it at a look, without a round trip.

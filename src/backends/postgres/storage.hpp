@@ -8,6 +8,7 @@
 #include "backends/postgres/connection.hpp"
 #include "backends/postgres/outbox_store.hpp"
 #include "backends/postgres/queue_store.hpp"
+#include "backends/postgres/wake_channel.hpp"
 #include "postrider/storage.hpp"
 #include "storage/pool.hpp"
 #include "storage/sql_outbox_admin.hpp"
@@ -31,6 +32,7 @@ class PostgresStorage final : public Storage {
   [[nodiscard]] OutboxStore& outbox_store() override { return outbox_; }
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return outbox_admin_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
+  [[nodiscard]] WakeChannel* wake_channel() noexcept override { return &wake_; }
 
  private:
   /// A connection that the server has not closed meanwhile.
@@ -45,6 +47,7 @@ class PostgresStorage final : public Storage {
   PostgresOutboxStore outbox_;
   SqlOutboxAdminStore outbox_admin_;
   PostgresQueueStore queue_;
+  PostgresWakeChannel wake_;
 };
 
 }  // namespace postrider::postgres
