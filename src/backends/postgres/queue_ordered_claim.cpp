@@ -160,7 +160,7 @@ QueueClaimer::Selected QueueClaimer::select(std::size_t most, std::size_t abando
   for (KeyRun& run : runs_) {
     run.taken = 0;
     for (const Candidate& row : run.rows) {
-      if (selected.events == most) break;
+      if (!row.quarantine && selected.events == most) break;  // setting aside needs no room
       if (row.abandoned && !row.quarantine && selected.abandoned == abandoned) break;
       if (row.abandoned && abandoned == 0) break;  // none is touched then
       ++run.taken;
