@@ -17,8 +17,9 @@ class SqliteQueuePlan : public SqlitePlan {
     }
     EXPECT_THAT(plan(sql_.key_rows), HasSubstr("postrider_event_queue_key (ordering_key=? AND id>?)"));
     EXPECT_THAT(plan(sql_.duplicate), HasSubstr("postrider_event_queue_dedupe (dedupe_key=?)"));
-    for (const std::string& sql : {sql_.take, sql_.quarantine, sql_.renew, sql_.to_log, sql_.remove,
-                                   sql_.retry, sql_.release, sql_.find, sql_.held}) {
+    for (const std::string& sql :
+         {sql_.take, sql_.quarantine, sql_.renew, sql_.to_log, sql_.remove, sql_.to_log_block,
+          sql_.remove_block, sql_.retry, sql_.release, sql_.find, sql_.held}) {
       EXPECT_THAT(plan(sql), HasSubstr("SEARCH postrider_event_queue USING INTEGER PRIMARY KEY (rowid=?)"))
           << sql;
     }

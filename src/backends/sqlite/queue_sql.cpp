@@ -7,6 +7,16 @@ namespace postrider::sqlite {
 
 static_assert(first_queue_column == event_column_count);
 
+namespace {
+
+std::string repeated(const std::string& what) {
+  std::string list = what;
+  for (std::size_t i = 1; i < block_size; ++i) list += ", " + what;
+  return list;
+}
+
+}  // namespace
+
 QueueSql::QueueSql(const Identifier& schema) {
   const std::string queue = schema.str() + "_event_queue";
   const std::string log = schema.str() + "_event_log";
@@ -43,6 +53,12 @@ QueueSql::QueueSql(const Identifier& schema) {
   to_log = "insert into " + log + " (" + moved + ", status, finalized_at, results) select " + moved +
            ", ?, ?, ? from " + queue + if_held;
   remove = "delete from " + queue + " where id = ?";
+  // The cross join keeps SQLite from beginning with the queue. The names are unlike the queue's columns.
+  to_log_block = "with settled(event, claim, outcome, said) as (values " + repeated("(?, ?, ?, ?)") +
+                 ") insert into " + log + " (" + moved + ", status, finalized_at, results) select " + moved +
+                 ", outcome, ?, said from settled cross join " + queue +
+                 " on id = event and token = claim and status = 1";
+  remove_block = "delete from " + queue + " where id in (" + repeated("?") + ")";
   retry = "update " + queue + " set " + free_again + ", available_at = ?, last_error = ?, updated_at = ?" +
           if_held;
   release = "update " + queue + " set " + free_again + ", attempts = attempts - 1, updated_at = ?" + if_held;

@@ -18,6 +18,9 @@
 namespace postrider::sqlite {
 namespace {
 
+/// A block takes its time even when it is nearly empty.
+constexpr std::size_t least_block = 4;
+
 Connection& as_connection(const ConnectionPool::Lease& lease) {
   return static_cast<Connection&>(*lease);
 }
@@ -136,17 +139,63 @@ std::vector<QueueId> SqliteQueueStore::renew(std::span<const Claim> held, Durati
 // ---- settle
 
 std::vector<Settled> SqliteQueueStore::settle(std::span<const Settlement> settlements) {
-  std::vector<Settled> answers;
+  std::vector<Settled> answers(settlements.size());
   if (settlements.empty()) return answers;
-  answers.reserve(settlements.size());
   const Writer::Lease writer = writer_.acquire();
-  WriteTransaction transaction(writer.connection());
+  Connection& connection = writer.connection();
+  WriteTransaction transaction(connection);
   const std::int64_t at = now();
-  for (const Settlement& one : settlements) answers.push_back(settle_one(writer.connection(), one, at));
+  std::vector<std::size_t> finalized;
+  for (std::size_t i = 0; i < settlements.size(); ++i) {
+    if (settlements[i].kind == Settlement::Kind::finalize) {
+      finalized.push_back(i);
+    } else {
+      answers[i] = settle_one(connection, settlements[i], at);
+    }
+  }
+  for (std::span<const std::size_t> rest = finalized; !rest.empty();) {
+    const auto block = rest.first(std::min(rest.size(), block_size));
+    rest = rest.subspan(block.size());
+    if (block.size() >= least_block) {
+      finalize_block(connection, settlements, block, at, answers);
+    } else {
+      for (const std::size_t i : block) answers[i] = settle_one(connection, settlements[i], at);
+    }
+  }
   failpoint("sqlite.queue.settle.before_commit");
   transaction.commit();
   failpoint("sqlite.queue.settle.after_commit");
   return answers;
+}
+
+void SqliteQueueStore::finalize_block(Connection& connection, std::span<const Settlement> settlements,
+                                      std::span<const std::size_t> places, std::int64_t now,
+                                      std::vector<Settled>& answers) {
+  std::vector<std::string> results;
+  results.reserve(places.size());
+  std::size_t logged = 0;
+  {
+    Statement to_log = connection.prepare(sql_.to_log_block);
+    int place = 0;
+    for (const std::size_t i : places) {
+      const Settlement& one = settlements[i];
+      results.push_back(encode_results(one.results));
+      to_log.bind(++place, static_cast<std::int64_t>(one.claim.id));
+      to_log.bind(++place, static_cast<std::int64_t>(one.claim.token));
+      to_log.bind(++place, static_cast<std::int64_t>(one.status));
+      to_log.bind(++place, text_or_null(results.back()));
+    }
+    to_log.bind(to_log.parameters(), now);
+    logged = static_cast<std::size_t>(to_log.run());
+  }
+  Statement remove = connection.prepare(sql_.remove_block);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const Settlement& one = settlements[places[i]];
+    const bool applied = logged == places.size() || holds(connection, one.claim);
+    answers[places[i]] = applied ? Settled::applied : why_not(connection, one);
+    if (applied) remove.bind(static_cast<int>(i) + 1, static_cast<std::int64_t>(one.claim.id));
+  }
+  remove.run();
 }
 
 Settled SqliteQueueStore::settle(Tx& tx, const Settlement& settlement) {
@@ -238,13 +287,14 @@ bool SqliteQueueStore::save_states(Tx& tx, const Claim& claim, std::span<const H
   return saved;
 }
 
+bool SqliteQueueStore::holds(Connection& connection, const Claim& claim) {
+  Statement held = connection.prepare(sql_.held);
+  return held.with(static_cast<std::int64_t>(claim.id), static_cast<std::int64_t>(claim.token)).step();
+}
+
 bool SqliteQueueStore::save(Connection& connection, const Claim& claim,
                             std::span<const HandlerResult> results) {
-  {
-    Statement held = connection.prepare(sql_.held);
-    held.with(static_cast<std::int64_t>(claim.id), static_cast<std::int64_t>(claim.token));
-    if (!held.step()) return false;
-  }
+  if (!holds(connection, claim)) return false;
   store(connection, claim.id, results, now());
   return true;
 }

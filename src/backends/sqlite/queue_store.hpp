@@ -40,6 +40,11 @@ class SqliteQueueStore final : public QueueStore {
   void set_turn(QueueTurn turn) POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] InsertedRow insert_row(Connection& connection, Statement& statement, const NewQueueRow& row,
                                        std::int64_t now);
+  /// Finalises these, at most `block_size`, with one statement per table; `settlements` and `answers` have
+  /// the same places.
+  void finalize_block(Connection& connection, std::span<const Settlement> settlements,
+                      std::span<const std::size_t> places, std::int64_t now, std::vector<Settled>& answers);
+  [[nodiscard]] bool holds(Connection& connection, const Claim& claim);
   [[nodiscard]] Settled settle_one(Connection& connection, const Settlement& settlement, std::int64_t now);
   /// Why a settlement changed nothing.
   [[nodiscard]] Settled why_not(Connection& connection, const Settlement& settlement);

@@ -281,6 +281,40 @@ TEST_P(QueueSettle, ALargeBatchIsSettledAtOnce) {
   }
 }
 
+TEST_P(QueueSettle, StaleOnesInALargeBatchHoldUpNobody) {
+  constexpr int count = 130;
+  for (int i = 0; i < count; ++i) publish("e" + std::to_string(i));
+  claim({.limit = count});
+  std::vector<Settlement> batch;
+  std::vector<Settled> expected;
+  for (int i = 0; i < count; ++i) {
+    const std::string name = "e" + std::to_string(i);
+    Settlement one = finalized(held(name));
+    Settled answer = Settled::applied;
+    if (i % 20 == 3) {
+      finalize(name);
+      answer = Settled::repeated;
+    } else if (i % 20 == 5) {
+      one.claim.token = Token{7};
+      answer = Settled::stale;
+    } else if (i % 20 == 7) {
+      one.claim.id = QueueId{1'000'000 + i};
+      answer = Settled::unknown;
+    } else if (i % 20 == 11) {
+      one.kind = Kind::release;
+    }
+    batch.push_back(one);
+    expected.push_back(answer);
+  }
+  EXPECT_EQ(store().settle(batch), expected);
+  std::set<std::int64_t> numbers;
+  for (const LogRow& one : log_rows()) numbers.insert(one.seq);
+  const std::vector<QueueRow> left = queue_rows();
+  EXPECT_EQ(left.size(), 7U + 7U + 6U) << "stale, unknown, released";
+  EXPECT_EQ(numbers.size(), count - left.size());
+  EXPECT_EQ(*numbers.rbegin(), static_cast<std::int64_t>(numbers.size()));
+}
+
 TEST_P(QueueSettle, LongErrorsAreCutOnACharacter) {
   publish_all({"a", "b"});
   claim();
