@@ -19,6 +19,7 @@
 #include "postrider/event.hpp"
 #include "postrider/mariadb.hpp"
 #include "storage/outbox_store.hpp"
+#include "storage/queue_store.hpp"
 
 namespace postrider::mariadb {
 
@@ -85,11 +86,16 @@ class MariadbTest : public ::testing::Test {
     storage_.reset();
     if (client_ == nullptr) return;
     client_->query("ROLLBACK");
-    client_->query("DROP TABLE IF EXISTS " + table() + ", " + prefix_ + "_schema_migrations, " + prefix_ +
-                   "_mine");
+    for (const auto& row :
+         client_->query("SELECT table_name FROM information_schema.tables WHERE table_schema = "
+                        "DATABASE() AND LEFT(table_name, " +
+                        std::to_string(prefix_.size() + 1) + ") = '" + prefix_ + "_'")) {
+      client_->query("DROP TABLE " + row[0]);
+    }
   }
 
   [[nodiscard]] std::string table() const { return prefix_ + "_outbox_event"; }
+  [[nodiscard]] std::string queue_table() const { return prefix_ + "_event_queue"; }
   [[nodiscard]] std::unique_ptr<Storage> open_storage(StorageOptions options = {}) const {
     options.schema = prefix_;
     return driver().open(url_, options);
@@ -103,6 +109,7 @@ class MariadbTest : public ::testing::Test {
     return *storage_;
   }
   OutboxStore& store() { return storage().outbox_store(); }
+  QueueStore& queue() { return storage().queue_store(); }
   Client& client() { return *client_; }
   [[nodiscard]] Client new_client() const { return Client(settings_); }
 

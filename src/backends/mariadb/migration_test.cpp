@@ -4,6 +4,7 @@
 #include <future>
 
 #include "backends/mariadb/mariadb_fixture.hpp"
+#include "backends/mariadb/migration_target.hpp"
 
 namespace postrider::mariadb {
 namespace {
@@ -15,9 +16,9 @@ using MariadbMigrationTest = MariadbTest;
 TEST_F(MariadbMigrationTest, GoesUpAndDown) {
   const auto storage = open_storage();
   EXPECT_EQ(error_of([&] { storage->outbox_store().check_schema(); }).code(), ErrorCode::schema);
-  EXPECT_EQ(storage->migrate({.dry_run = true}).steps.size(), 1U);
+  EXPECT_EQ(storage->migrate({.dry_run = true}).steps.size(), embedded_migrations().size());
   EXPECT_EQ(error_of([&] { storage->outbox_store().check_schema(); }).code(), ErrorCode::schema);
-  EXPECT_EQ(storage->migrate().to, 1);
+  EXPECT_EQ(storage->migrate().to, static_cast<int>(embedded_migrations().size()));
   EXPECT_NO_THROW(storage->outbox_store().check_schema());
   EXPECT_TRUE(storage->migrate().steps.empty());
   EXPECT_EQ(storage->migrate({.target = 0}).to, 0);
@@ -50,7 +51,8 @@ TEST_F(MariadbMigrationTest, ResumesWhereverItWasStopped) {
       EXPECT_THROW(storage->outbox_store().check_schema(), Error);
     }
     failpoints::clear();
-    EXPECT_EQ(storage->migrate().to, 1) << "stopped at " << stop_at;
+    EXPECT_EQ(storage->migrate().to, static_cast<int>(embedded_migrations().size()))
+        << "stopped at " << stop_at;
     EXPECT_NO_THROW(storage->outbox_store().check_schema());
     storage->migrate({.target = 0});
   }
@@ -76,7 +78,7 @@ TEST_F(MariadbMigrationTest, TwoAtOnceTakeTurns) {
     std::this_thread::yield();
   }
   let_it_go_on.set_value();
-  EXPECT_EQ(one.get(), 1U);
+  EXPECT_EQ(one.get(), embedded_migrations().size());
   EXPECT_EQ(two.get(), 0U);
 }
 

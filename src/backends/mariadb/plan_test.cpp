@@ -3,21 +3,13 @@
 // a large table.
 #include <gmock/gmock.h>
 
-#include "backends/mariadb/connection.hpp"
-#include "backends/mariadb/mariadb_fixture.hpp"
 #include "backends/mariadb/outbox_sql.hpp"
+#include "backends/mariadb/plan_fixture.hpp"
 
 namespace postrider::mariadb {
 namespace {
 
-/// One line of EXPLAIN.
-struct Line {
-  std::string type;
-  std::string key;
-  std::string extra;
-};
-
-class MariadbPlanTest : public MariadbTest {
+class MariadbPlanTest : public MariadbPlanFixture {
  protected:
   /// Of a hundred rows 98 are finished, one waits, one waits with a key; of these every other is due.
   void fill(int rows) {
@@ -33,28 +25,6 @@ class MariadbPlanTest : public MariadbTest {
                    "INTERVAL i SECOND), "
                    "UTC_TIMESTAMP(6) + INTERVAL IF(i % 200 < 100, -10, 3600) SECOND FROM n");
     client().query("ANALYZE TABLE " + table());
-    connection_ = Connection::open(settings_);
-  }
-
-  std::vector<Line> explain(const std::string& sql, const std::vector<Value>& params) {
-    std::vector<Line> lines;
-    const Rows rows = connection_->link().run_any("EXPLAIN " + sql, params);
-    for (const auto& row : rows.rows) {
-      lines.push_back({row[3].value_or(""), row[5].value_or(""), row.back().value_or("")});
-    }
-    return lines;
-  }
-
-  void expect_plan(const std::string& sql, const std::vector<Value>& params, const std::string& index) {
-    const std::vector<Line> lines = explain(sql, params);
-    ASSERT_FALSE(lines.empty());
-    for (const Line& line : lines) {
-      if (line.type.empty()) continue;  // "Impossible WHERE", "optimized away", the union itself
-      EXPECT_THAT(line.type, ::testing::AnyOf("range", "ref", "const", "eq_ref")) << sql;
-      EXPECT_THAT(line.extra, ::testing::Not(::testing::HasSubstr("filesort"))) << sql;
-      EXPECT_THAT(line.extra, ::testing::Not(::testing::HasSubstr("temporary"))) << sql;
-    }
-    EXPECT_EQ(lines.front().key, index) << sql;
   }
 
   void expect_all_plans() {
@@ -100,8 +70,6 @@ class MariadbPlanTest : public MariadbTest {
     expect_plan("select * from " + table() + " where event_id = ?", {"e101"}, "outbox_event_id");
     expect_plan("select count(*) from " + table() + " where due_lane = 0", {}, "outbox_event_due");
   }
-
-  std::unique_ptr<Connection> connection_;
 };
 
 TEST_F(MariadbPlanTest, HotStatementsUseTheirIndexesOverTenThousandRows) {
@@ -118,29 +86,18 @@ TEST_F(MariadbPlanTest, HotStatementsUseTheirIndexesOverAMillionRows) {
   StorageOptions options;
   options.pool_size = 1;
   const auto storage = open_storage(options);
-  const auto rows_read = [&](const std::function<void()>& work) {
-    const auto total = [&] {
-      return storage->begin()
-          .execute(
-              "SELECT CAST(SUM(variable_value) AS SIGNED) FROM information_schema.session_status "
-              "WHERE variable_name IN ('HANDLER_READ_KEY', 'HANDLER_READ_NEXT', 'HANDLER_READ_RND_NEXT')")
-          .integer(0, 0);
-    };
-    const std::int64_t before = total();
-    work();
-    return total() - before;
-  };
   OutboxStore& outbox = storage->outbox_store();
-  const std::int64_t own = rows_read([] {});
   std::vector<ClaimedEvent> claimed;
-  EXPECT_LT(rows_read([&] {
-              claimed = outbox.claim({.owner = "node", .lease = std::chrono::seconds{30}, .limit = 200});
-            }) - own,
+  EXPECT_LT(rows_read(*storage,
+                      [&] {
+                        claimed =
+                            outbox.claim({.owner = "node", .lease = std::chrono::seconds{30}, .limit = 200});
+                      }),
             20'000);
   EXPECT_EQ(claimed.size(), 200U);
   std::vector<Completion> done;
   for (const ClaimedEvent& c : claimed) done.push_back({.lease = c.lease});
-  EXPECT_LT(rows_read([&] { EXPECT_EQ(outbox.complete(done), 200U); }) - own, 2'000);
+  EXPECT_LT(rows_read(*storage, [&] { EXPECT_EQ(outbox.complete(done), 200U); }), 2'000);
 }
 
 }  // namespace

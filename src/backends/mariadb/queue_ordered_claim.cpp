@@ -11,8 +11,10 @@
 namespace postrider::mariadb {
 namespace {
 
-constexpr std::size_t page_size = 256;
-constexpr std::size_t most_keys = 2'000;  // per claim
+constexpr std::size_t page_size = 512;         // rows of the index
+constexpr std::size_t long_page_size = 4'096;  // where keys have many rows
+constexpr std::size_t heads_at_once = 256;     // per statement that locks
+constexpr std::size_t most_keys = 2'000;       // per claim
 constexpr std::size_t runs_at_once = 16;  // per statement that reads what follows heads; a size of ListSql
 
 }  // namespace
@@ -34,21 +36,20 @@ void QueueClaimer::take_ordered(std::size_t most) {
 /// The next page of keys. False when there are no more, or enough were looked at.
 bool QueueClaimer::fetch_heads() {
   while (!round_ && keys_seen_ < most_keys && heads_.empty()) {
-    const std::size_t limit = std::min(page_size, most_keys - keys_seen_);
-    const std::array<Value, 2> params{Value(walked_to_ ? *walked_to_ : std::string_view{}), Value(limit)};
-    const std::string& sql = !walked_to_ ? sql_.first_keys : long_keys_ ? sql_.next_heads : sql_.next_keys;
+    const std::size_t page = long_keys_ ? long_page_size : page_size;
+    const std::array<Value, 2> params{Value(walked_to_ ? *walked_to_ : std::string_view{}), Value(page)};
     std::size_t rows = 0;
     bool past_the_beginning = false;
-    link_.run(sql, params, [&](const RowView& row) {
-      ++rows;
+    link_.run(walked_to_ ? sql_.next_heads : sql_.first_heads, params, [&](const RowView& row) {
+      rows += static_cast<std::size_t>(row.integer(2));
       if (from_beginning_ && plan_.last_key && row.text(0) > *plan_.last_key) past_the_beginning = true;
-      if (past_the_beginning || (!heads_.empty() && heads_.back().key == row.text(0))) return;
+      if (past_the_beginning) return;
       heads_.push_back({.key = std::string(row.text(0)), .id = row.integer(1), .eligible = false});
     });
     keys_seen_ += heads_.size();
-    const bool more = rows == limit && !past_the_beginning;
+    const bool more = rows == page && !past_the_beginning;
     if (more) {
-      if (!long_keys_) long_keys_ = heads_.size() < limit / 8;
+      long_keys_ = long_keys_ || heads_.size() < page_size / 8;
       walked_to_ = heads_.back().key;
     } else if (from_beginning_) {
       round_ = true;
@@ -71,7 +72,7 @@ bool QueueClaimer::fetch_heads() {
 /// Locks some of the heads that were found, and what follows them.
 void QueueClaimer::take_heads(std::size_t most) {
   std::vector<Head> chosen;
-  const std::size_t at_once = std::min(most, request_.run_limit > 1 ? runs_at_once : page_size);
+  const std::size_t at_once = std::min(most, request_.run_limit > 1 ? runs_at_once : heads_at_once);
   for (; !heads_.empty() && chosen.size() < at_once; heads_.pop_front()) {
     last_key_ = heads_.front().key;
     if (heads_.front().eligible) chosen.push_back(std::move(heads_.front()));

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "backends/mariadb/in_list.hpp"
+#include "backends/mariadb/queue_states.hpp"
 #include "backends/mariadb/queue_store.hpp"
 #include "backends/mariadb/tx_work.hpp"
 #include "postrider/error.hpp"
@@ -27,7 +28,6 @@ using Cell = std::optional<std::string>;
 
 constexpr std::int64_t processing = static_cast<std::int64_t>(QueueStatus::processing);
 constexpr std::size_t numbers_at_once = 1000;
-constexpr std::size_t state_columns = 6;
 
 /// The positions of `lock_whole`.
 struct WholeColumn {
@@ -120,7 +120,7 @@ class Settling {
     std::vector<std::int64_t> released;
     std::vector<Value> postponed;
     std::vector<Value> retried;
-    std::vector<Value> states;
+    StateValues states;
     std::deque<std::string> errors;  // borrowed by the values; a deque does not move them
     for (std::size_t i = 0; i < settlements_.size(); ++i) {
       const Settlement& one = settlements_[i];
@@ -134,17 +134,13 @@ class Settling {
       retried.insert(retried.end(), {now_, Value(bounded(one.delay)), bytes_or_null(errors.back()), now_,
                                      Value(id_of(one))});
       for (const HandlerResult& result : one.results) {
-        errors.push_back(stored_error(result.error));
-        states.insert(
-            states.end(),
-            {Value(id_of(one)), Value(Blob{result.handler}), Value(static_cast<std::int64_t>(result.verdict)),
-             Value(static_cast<std::int64_t>(result.failed)), bytes_or_null(errors.back()), now_});
+        states.add(id_of(one), result, now_);
       }
     }
     run_list(link_, sql_.release, {&now_, 1}, released, {}, {});
     link_.run_many(sql_.postpone, 3, postponed);
     link_.run_many(sql_.retry, 5, retried);
-    link_.run_many(sql_.save_state, state_columns, states);
+    link_.run_many(sql_.save_state, StateValues::columns, states.values);
   }
 
   void finalize() {

@@ -42,6 +42,15 @@ std::string over(const Identifier& schema, std::string_view text) {
   return replaced(result, "{state}", prefix + "handler_state");
 }
 
+/// However many rows a key has, no more entries of the index are read than the page is long.
+std::string heads(const Identifier& schema, std::string_view from) {
+  return over(schema,
+              "SELECT pending_key, MIN(id), COUNT(*) FROM (SELECT pending_key, id FROM {queue} FORCE INDEX "
+              "(event_queue_key) WHERE pending_key " +
+                  std::string(from) +
+                  " ? ORDER BY pending_key, id LIMIT ?) AS page GROUP BY pending_key ORDER BY pending_key");
+}
+
 std::string first_due_of_each_level(const Identifier& schema) {
   std::string result;
   for (int level = max_priority; level >= 0; --level) {
@@ -70,18 +79,8 @@ QueueSql::QueueSql(const Identifier& schema)
       lock_due(over(schema,
                     "SELECT {columns} FROM {queue} FORCE INDEX (event_queue_due) WHERE due_priority = ? "
                     "AND " POSTRIDER_DUE_FROM " ORDER BY available_at, id LIMIT ? FOR UPDATE SKIP LOCKED")),
-      first_keys(
-          over(schema,
-               "SELECT pending_key, id FROM {queue} FORCE INDEX (event_queue_key) WHERE pending_key >= ? "
-               "ORDER BY pending_key, id LIMIT ?")),
-      next_keys(
-          over(schema,
-               "SELECT pending_key, id FROM {queue} FORCE INDEX (event_queue_key) WHERE pending_key > ? "
-               "ORDER BY pending_key, id LIMIT ?")),
-      next_heads(
-          over(schema,
-               "SELECT pending_key, MIN(id) FROM {queue} FORCE INDEX (event_queue_key) WHERE pending_key > ? "
-               "GROUP BY pending_key ORDER BY pending_key LIMIT ?")),
+      first_heads(heads(schema, ">=")),
+      next_heads(heads(schema, ">")),
       eligible(
           over(schema,
                "SELECT id FROM {queue} FORCE INDEX (PRIMARY) WHERE id IN ({list}) AND " POSTRIDER_ELIGIBLE)),
@@ -151,7 +150,7 @@ QueueSql::QueueSql(const Identifier& schema)
                "FROM {head} WHERE one = 1")),
       unnumbered(over(schema, "SELECT id FROM {log} FORCE INDEX (event_log_seq) WHERE seq IS NULL LIMIT 1")),
       lock_unnumbered(over(schema,
-                           "SELECT id FROM {log} FORCE INDEX (event_log_seq) WHERE seq IS NULL ORDER BY id "
+                           "SELECT id FROM {log} FORCE INDEX (event_log_seq) WHERE seq IS NULL "
                            "LIMIT ? FOR UPDATE SKIP LOCKED")),
       give_number(over(schema, "UPDATE {log} SET seq = ? WHERE id = ?")),
       log(over(schema,

@@ -23,11 +23,11 @@ struct QueueSql {
   // Claiming.
   std::string first_due;  ///< for each level from 9 on: available_at, id, available_at, now, now, abandoned
                           ///< (1: these too) → level, available_at, id of the first claimable row not before
-  std::string lock_due;    ///< level, available_at, id, available_at, now, now, abandoned, limit → claim
-                           ///< columns, locked
-  std::string first_keys;  ///< key, limit → pending_key, id from this key on; several rows of a key
-  std::string next_keys;   ///< the same after this key
-  std::string next_heads;  ///< the same, but one row of each key: its head
+  std::string lock_due;  ///< level, available_at, id, available_at, now, now, abandoned, limit → claim
+                         ///< columns, locked
+  std::string
+      first_heads;  ///< key, page → pending_key, lowest id, how many rows of the page; from this key on
+  std::string next_heads;  ///< the same after this key
   ListSql eligible;        ///< ids, now, now → id of those that are; not locked
   ListSql followers;       ///< per key: now, now, key, id, limit → pending_key, id, eligible; not locked
   ListSql lock_rows;       ///< ids, now, now → claim columns of those that are eligible, locked

@@ -9,11 +9,11 @@
 
 #include "backends/mariadb/in_list.hpp"
 #include "backends/mariadb/migration_target.hpp"
+#include "backends/mariadb/queue_states.hpp"
 #include "backends/mariadb/tx_work.hpp"
 #include "core/failpoint.hpp"
 #include "postrider/error.hpp"
 #include "storage/migrator.hpp"
-#include "storage/row_decoder.hpp"
 
 namespace postrider::mariadb {
 namespace {
@@ -157,16 +157,11 @@ bool MariadbQueueStore::lock_claim(Link& link, const Claim& claim) const {
 }
 
 void MariadbQueueStore::write_states(Link& link, QueueId id, std::span<const HandlerResult> results) const {
-  std::deque<std::string> errors;  // borrowed by the values; a deque does not move them
-  std::vector<Value> values;
+  StateValues states;
   for (const HandlerResult& result : results) {
-    errors.push_back(stored_error(result.error));
-    values.insert(values.end(), {Value(static_cast<std::int64_t>(id)), Value(Blob{result.handler}),
-                                 Value(static_cast<std::int64_t>(result.verdict)),
-                                 Value(static_cast<std::int64_t>(result.failed)),
-                                 bytes_or_null(errors.back()), now_or_null()});
+    states.add(static_cast<std::int64_t>(id), result, now_or_null());
   }
-  link.run_many(sql_.save_state, 6, values);
+  link.run_many(sql_.save_state, StateValues::columns, states.values);
 }
 
 bool MariadbQueueStore::save_states(const Claim& claim, std::span<const HandlerResult> results) {
