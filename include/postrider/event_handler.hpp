@@ -86,23 +86,24 @@ using HandlerFunction = std::function<EventHandledResult(const Event&, HandlerCo
 
 namespace detail {
 
-/// Calls with or without context; nothing returned is success.
+/// Nothing returned is success.
+template <class Call>
+EventHandledResult result_of(const Call& call) {
+  if constexpr (std::is_void_v<std::invoke_result_t<const Call&>>) {
+    call();
+    return EventHandledResult::success();
+  } else {
+    return call();
+  }
+}
+
+/// With or without context.
 template <class F, class Arg>
 EventHandledResult call_handler(F& function, const Arg& argument, HandlerContext& context) {
   if constexpr (std::invocable<F&, const Arg&, HandlerContext&>) {
-    if constexpr (std::is_void_v<std::invoke_result_t<F&, const Arg&, HandlerContext&>>) {
-      function(argument, context);
-      return EventHandledResult::success();
-    } else {
-      return function(argument, context);
-    }
+    return result_of([&]() -> decltype(auto) { return function(argument, context); });
   } else {
-    if constexpr (std::is_void_v<std::invoke_result_t<F&, const Arg&>>) {
-      function(argument);
-      return EventHandledResult::success();
-    } else {
-      return function(argument);
-    }
+    return result_of([&]() -> decltype(auto) { return function(argument); });
   }
 }
 
@@ -139,6 +140,20 @@ struct HandledEvent<R (H::*)(const T&, More...)> {
 template <class R, class H, class T, class... More>
 struct HandledEvent<R (H::*)(const T&, More...) const> {
   using Type = T;
+};
+
+/// Calls `handle` of a handler object, with or without context. Copies share the object.
+template <class H, class T>
+struct HandlerCall {
+  std::shared_ptr<H> handler;
+
+  EventHandledResult operator()(const T& event, HandlerContext& context) const {
+    if constexpr (requires { handler->handle(event, context); }) {
+      return result_of([&]() -> decltype(auto) { return handler->handle(event, context); });
+    } else {
+      return result_of([&]() -> decltype(auto) { return handler->handle(event); });
+    }
+  }
 };
 
 }  // namespace detail

@@ -83,14 +83,7 @@ class EventManager final : public Service {
   EventManager& register_handler(H&& handler, HandlerOptions options = {}) {
     using Handler = std::remove_cvref_t<H>;
     using T = typename detail::HandledEvent<decltype(&Handler::handle)>::Type;
-    const auto call = [handler = std::make_shared<Handler>(std::forward<H>(handler))](
-                          const T& event, HandlerContext& context) -> EventHandledResult {
-      auto bound = [&]<class... More>(const T& value, More&... more) requires requires {
-        handler->handle(value, more...);
-      }
-      { return handler->handle(value, more...); };
-      return detail::call_handler(bound, event, context);
-    };
+    auto call = detail::HandlerCall<Handler, T>{std::make_shared<Handler>(std::forward<H>(handler))};
     std::string id(std::string_view(Handler::id));
     if constexpr (!std::is_same_v<T, Event>) {
       return add(std::move(id), std::string(EventCodec<T>::type), detail::typed_handler<T>(call),

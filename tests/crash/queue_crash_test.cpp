@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "postrider/postrider.hpp"
+#include "storage/queue_store.hpp"
 #include "support/child_process.hpp"
 #include "support/crash_run.hpp"
 

@@ -12,6 +12,7 @@
 #include "postrider/event_queue.hpp"
 #include "postrider/testing.hpp"
 #include "storage/log_store.hpp"
+#include "storage/queue_store.hpp"
 #include "support/backend.hpp"
 
 namespace postrider {
@@ -71,7 +72,7 @@ class QueueTest : public test::BackendTest {
     return tx.execute("select count(*) from " + database_->table(table) + " where " + where).integer(0, 0);
   }
   std::vector<LogEntry> log_entries() {
-    storage().queue_store();
+    storage().queue_store().sequence_log();
     return storage().log_store().read(LogSeq{0}, 10'000, {}).entries;
   }
   LogEntry only_entry() {

@@ -130,7 +130,7 @@ TEST_P(QueueClaim, HazardQ7_WhatKillsItsWorkersGoesToQuarantine) {
   publish("good");
   for (int crash = 0; crash < 3; ++crash) {
     const auto result = claim_result({.owner = "n" + std::to_string(crash), .max_crashes = 3});
-    EXPECT_EQ(names_of(result.events).front(), "killer");
+    EXPECT_THAT(names_of(result.events), ::testing::Contains("killer"));
     EXPECT_THAT(result.quarantined, IsEmpty());
     if (crash == 0) finalize("good");
     clock_.advance(30s);

@@ -229,13 +229,17 @@ TEST_P(QueueOrder, ManyKeysThatWaitHideNoneThatCanGo) {
   std::vector<std::string> keys;
   for (int i = 10'000; i < 12'500; ++i) keys.push_back("k" + std::to_string(i));
   publish_many(keys, 1, {.deliver_in = 1h});
-  publish("free", {.key = "z"});
+  const auto claimed_by_and_by = [&] {
+    std::vector<std::string> seen;
+    for (int i = 0; i < 3; ++i) {
+      for (const std::string& name : claim()) seen.push_back(name);
+    }
+    return seen;
+  };
+  publish("last", {.key = "z"});
+  EXPECT_THAT(claimed_by_and_by(), ElementsAre("last"));
   publish("first", {.key = "a"});
-  std::vector<std::string> seen;
-  for (int i = 0; i < 3; ++i) {
-    for (const std::string& name : claim()) seen.push_back(name);
-  }
-  EXPECT_THAT(seen, UnorderedElementsAre("free", "first"));
+  EXPECT_THAT(claimed_by_and_by(), ElementsAre("first"));
 }
 
 TEST_P(QueueOrder, AKeyIsNeverWorkedOnTwiceAtOnceAndKeepsItsOrder) {
