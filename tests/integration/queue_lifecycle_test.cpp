@@ -5,6 +5,7 @@
 #include "integration/queue_fixture.hpp"
 #include "postrider/error.hpp"
 #include "postrider/event_bus.hpp"
+#include "storage/queue_store.hpp"
 
 namespace postrider {
 namespace {

@@ -52,7 +52,8 @@ MariadbStorage::MariadbStorage(ConnectSettings settings, const StorageOptions& o
       outbox_(work_, schema_, clock_, name_),
       admin_(dialect()),
       queue_admin_(dialect()),
-      log_(dialect()) {}
+      log_(dialect()),
+      projections_(dialect()) {}
 
 Transaction MariadbStorage::begin() {
   return Transaction(std::make_unique<OwnSession>(work_.begin()));

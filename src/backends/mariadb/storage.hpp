@@ -11,6 +11,7 @@
 #include "storage/pool.hpp"
 #include "storage/sql_log_store.hpp"
 #include "storage/sql_outbox_admin.hpp"
+#include "storage/sql_projection_store.hpp"
 #include "storage/sql_queue_admin.hpp"
 
 namespace postrider::mariadb {
@@ -30,6 +31,7 @@ class MariadbStorage final : public Storage {
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return admin_; }
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
+  [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
 
  private:
   [[nodiscard]] SqlDialect dialect();
@@ -44,6 +46,7 @@ class MariadbStorage final : public Storage {
   SqlOutboxAdminStore admin_;
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
+  SqlProjectionStore projections_;
 };
 
 }  // namespace postrider::mariadb

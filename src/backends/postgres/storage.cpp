@@ -72,7 +72,8 @@ PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& opt
           [this] { check_schema(); }),
       outbox_admin_(dialect(options.clock)),
       queue_admin_(dialect(options.clock)),
-      log_(dialect(options.clock)) {}
+      log_(dialect(options.clock)),
+      projections_(dialect(options.clock)) {}
 
 SqlDialect PostgresStorage::dialect(Clock* clock) {
   return {

@@ -11,6 +11,7 @@
 #include "storage/pool.hpp"
 #include "storage/sql_log_store.hpp"
 #include "storage/sql_outbox_admin.hpp"
+#include "storage/sql_projection_store.hpp"
 #include "storage/sql_queue_admin.hpp"
 
 namespace postrider::postgres {
@@ -33,6 +34,7 @@ class PostgresStorage final : public Storage {
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return outbox_admin_; }
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
+  [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
 
  private:
   /// A connection that the server has not closed meanwhile.
@@ -49,6 +51,7 @@ class PostgresStorage final : public Storage {
   SqlOutboxAdminStore outbox_admin_;
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
+  SqlProjectionStore projections_;
 };
 
 }  // namespace postrider::postgres

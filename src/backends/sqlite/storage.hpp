@@ -13,6 +13,7 @@
 #include "storage/pool.hpp"
 #include "storage/sql_log_store.hpp"
 #include "storage/sql_outbox_admin.hpp"
+#include "storage/sql_projection_store.hpp"
 #include "storage/sql_queue_admin.hpp"
 
 namespace postrider::sqlite {
@@ -36,6 +37,7 @@ class SqliteStorage final : public Storage {
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return admin_; }
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
+  [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
 
  private:
@@ -52,6 +54,7 @@ class SqliteStorage final : public Storage {
   SqlOutboxAdminStore admin_;
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
+  SqlProjectionStore projections_;
   SqliteQueueStore queue_;
 };
 
