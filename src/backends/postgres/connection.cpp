@@ -55,7 +55,8 @@ const Statement rollback_statement{"ROLLBACK", Statement::Use::plain};
 const Statement settings_statement{
     "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
     "set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), "
-    "set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)"};
+    "set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), "
+    "clock_timestamp()"};
 
 Statement::Statement(std::string text, Use how) : sql(std::move(text)), use(how), name(name_of(sql)) {}
 
@@ -182,7 +183,10 @@ void Pipeline::send(const Statement& statement, const Params& params) {
     check_sent(PQsendQueryParams(native, statement.sql.c_str(), params.count(), nullptr, p.values, p.lengths,
                                  p.formats, 1));
   } else {
-    if (!connection_.prepared_.contains(statement.name)) {
+    const bool on_its_way = std::any_of(expected_.begin(), expected_.end(), [&](const Expected& one) {
+      return one.prepares != nullptr && one.prepares->name == statement.name;
+    });
+    if (!on_its_way && !connection_.prepared_.contains(statement.name)) {
       check_sent(PQsendPrepare(native, statement.name.c_str(), statement.sql.c_str(), 0, nullptr));
       expected_.push_back({&statement});
     }

@@ -53,8 +53,9 @@ extern const Statement rollback_statement;
 /// Planner settings for our own work, for this transaction only: each hot statement has one right plan, an
 /// index scan, and a plan made while the table was empty must be that one too. Sent within the transaction
 /// instead of as startup options, because users' transactions run on the same connections and need the
-/// planner untouched, and because poolers refuse or lose startup options.
+/// planner untouched, and because poolers refuse or lose startup options. Its last column tells the time.
 extern const Statement settings_statement;
+inline constexpr int settings_clock_column = 6;
 
 /// A connection of our own. Used by one thread at a time.
 class Connection final : public PooledConnection {
@@ -76,6 +77,10 @@ class Connection final : public PooledConnection {
   }
   /// Makes `usable` false: something is left on the wire that nobody will read.
   void mark_broken() noexcept { broken_ = true; }
+  /// Whether the statement will run without being planned first.
+  [[nodiscard]] bool has_prepared(const Statement& statement) const {
+    return prepared_.contains(statement.name);
+  }
   /// Ends a transaction that failed; marks the connection broken when even that fails.
   void rollback() noexcept;
 

@@ -291,6 +291,18 @@ TEST_F(ConnectionTest, ForeignStatementOfTheSameNameTurnsToUnnamedOnes) {
   EXPECT_TRUE(storage->outbox_store().claim({.owner = "node", .lease = 30s, .limit = 10}).empty());
 }
 
+TEST_F(ConnectionTest, StatementTwiceInAPipelineIsPreparedOnce) {
+  ConnectionContext context{.url = url(), .name = "test"};
+  Connection connection(context);
+  const Statement one("SELECT 1");
+  Pipeline pipeline(connection, "test");
+  pipeline.send(one);
+  pipeline.send(one);
+  EXPECT_EQ(pipeline.finish().size(), 2U);
+  EXPECT_TRUE(connection.has_prepared(one));
+  EXPECT_FALSE(context.unnamed_statements) << "it must not be taken for a pooler";
+}
+
 TEST_F(ConnectionTest, NoticesReachTheLog) {
   std::vector<std::string> lines;
   const std::unique_ptr<Storage> storage = open_with_log(lines);

@@ -73,7 +73,10 @@ PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& opt
       outbox_admin_(dialect(options.clock)),
       queue_admin_(dialect(options.clock)),
       log_(dialect(options.clock)),
-      projections_(dialect(options.clock)) {}
+      projections_(dialect(options.clock)),
+      queue_(
+          schema_, options.clock, [this](const auto& work) { with_connection(work); },
+          [this] { check_schema(); }) {}
 
 SqlDialect PostgresStorage::dialect(Clock* clock) {
   return {

@@ -7,6 +7,7 @@
 
 #include "backends/postgres/connection.hpp"
 #include "backends/postgres/outbox_store.hpp"
+#include "backends/postgres/queue_store.hpp"
 #include "postrider/storage.hpp"
 #include "storage/pool.hpp"
 #include "storage/sql_log_store.hpp"
@@ -35,6 +36,7 @@ class PostgresStorage final : public Storage {
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
+  [[nodiscard]] QueueStore& queue_store() override { return queue_; }
 
  private:
   /// A connection that the server has not closed meanwhile.
@@ -52,6 +54,7 @@ class PostgresStorage final : public Storage {
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
   SqlProjectionStore projections_;
+  PostgresQueueStore queue_;
 };
 
 }  // namespace postrider::postgres

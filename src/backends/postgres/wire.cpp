@@ -83,6 +83,13 @@ Params& Params::text(std::string_view value) {
   return *this;
 }
 
+Params& Params::int4(std::int32_t value) {
+  const std::size_t from = buffer_.size();
+  put32(static_cast<std::uint32_t>(value));
+  own(from);
+  return *this;
+}
+
 Params& Params::int8(std::int64_t value) {
   const std::size_t from = buffer_.size();
   put64(static_cast<std::uint64_t>(value));
@@ -100,6 +107,10 @@ Params& Params::interval(Duration value) {
   put64(0);  // days and months
   own(from);
   return *this;
+}
+
+Params& Params::boolean(bool value) {
+  return text(value ? std::string_view("\1", 1) : std::string_view("\0", 1));
 }
 
 void Params::begin_array(Oid element_type, std::size_t count) {

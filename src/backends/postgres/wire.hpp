@@ -17,6 +17,7 @@ namespace postrider::postgres {
 
 /// Object ids of the built-in types that we send in arrays; fixed for ever in pg_type.
 namespace oid {
+inline constexpr Oid boolean = 16;
 inline constexpr Oid bytea = 17;
 inline constexpr Oid int8 = 20;
 inline constexpr Oid int2 = 21;
@@ -42,14 +43,17 @@ class Params {
   Params& text(std::string_view value);
   /// NULL when empty, for columns whose "none" is NULL.
   Params& text_or_null(std::string_view value) { return value.empty() ? null() : text(value); }
+  Params& int4(std::int32_t value);
   Params& int8(std::int64_t value);
   Params& timestamp(std::optional<TimePoint> value);
   Params& interval(Duration value);
+  Params& boolean(bool value);
 
   /// An array of `count` elements; add exactly that many before the next parameter.
   void begin_array(Oid element_type, std::size_t count);
   void element(std::string_view bytes);
   void element_null();
+  void element_boolean(bool value) { element(value ? std::string_view("\1", 1) : std::string_view("\0", 1)); }
   void element_int2(std::int16_t value);
   void element_int4(std::int32_t value);
   void element_int8(std::int64_t value);

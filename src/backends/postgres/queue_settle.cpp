@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <unordered_set>
+#include <utility>
+
+#include "backends/postgres/outbox_store.hpp"
+#include "backends/postgres/queue_states.hpp"
+#include "backends/postgres/queue_store.hpp"
+#include "backends/postgres/tx_statement.hpp"
+#include "core/failpoint.hpp"
+#include "storage/handler_results.hpp"
+#include "storage/row_decoder.hpp"
+
+namespace postrider::postgres {
+
+namespace {
+
+constexpr std::string_view what = "cannot write results to the queue";
+
+using Batch = std::vector<const Settlement*>;
+
+template <class Binder>
+void bind_claims(Binder& params, const Batch& batch) {
+  params.begin_array(oid::int8, batch.size());
+  for (const Settlement* s : batch) params.element_int8(static_cast<std::int64_t>(s->claim.id));
+  params.end_array();
+  params.begin_array(oid::int8, batch.size());
+  for (const Settlement* s : batch) params.element_int8(static_cast<std::int64_t>(s->claim.token));
+  params.end_array();
+}
+
+template <class Binder>
+void bind_finalize(Binder& params, const Batch& batch, std::optional<TimePoint> now) {
+  bind_claims(params, batch);
+  params.begin_array(oid::int2, batch.size());
+  for (const Settlement* s : batch) params.element_int2(static_cast<std::int16_t>(s->status));
+  params.end_array();
+  if (std::all_of(batch.begin(), batch.end(), [](const Settlement* s) { return s->results.empty(); })) {
+    params.null();
+  } else {
+    params.begin_array(oid::json, batch.size());
+    for (const Settlement* s : batch) {
+      if (s->results.empty()) {
+        params.element_null();
+      } else {
+        params.element(encode_results(s->results));
+      }
+    }
+    params.end_array();
+  }
+  params.timestamp(now);
+}
+
+void bind_retry(Params& params, const Batch& batch, std::optional<TimePoint> now) {
+  bind_claims(params, batch);
+  params.begin_array(oid::interval, batch.size());
+  for (const Settlement* s : batch) params.element_interval(s->delay);
+  params.end_array();
+  params.begin_array(oid::text, batch.size());
+  for (const Settlement* s : batch) bind_error(params, s->error);
+  params.end_array();
+
+  std::vector<std::pair<QueueId, const HandlerResult*>> states;
+  for (const Settlement* s : batch) {
+    for (const HandlerResult* result : last_of_each_handler(s->results)) {
+      states.emplace_back(s->claim.id, result);
+    }
+  }
+  params.begin_array(oid::int8, states.size());
+  for (const auto& [id, result] : states) params.element_int8(static_cast<std::int64_t>(id));
+  params.end_array();
+  std::vector<const HandlerResult*> results;
+  for (const auto& [id, result] : states) results.push_back(result);
+  bind_results(params, results);
+  params.timestamp(now);
+}
+
+/// By `place` and what was found, see QueueSql::classify.
+Settled settled_of(std::int64_t found, Settlement::Kind kind) {
+  if (found == 0) return Settled::unknown;
+  if (found == 1 || (found == 2 && kind != Settlement::Kind::finalize)) return Settled::repeated;
+  return Settled::stale;
+}
+
+}  // namespace
+
+std::vector<Settled> PostgresQueueStore::settle(std::span<const Settlement> settlements) {
+  if (settlements.empty()) return {};
+  std::array<Batch, 3> kinds;
+  for (const Settlement& one : settlements) kinds[static_cast<std::size_t>(one.kind)].push_back(&one);
+  for (Batch& batch : kinds) {
+    // Whoever locks several rows locks them in this order.
+    std::sort(batch.begin(), batch.end(),
+              [](const Settlement* a, const Settlement* b) { return a->claim.id < b->claim.id; });
+  }
+  std::unordered_set<std::int64_t> applied;
+  run([&](Connection& connection) {
+    const RollbackGuard guard(connection);
+    const std::optional<TimePoint> time = now();
+    Pipeline pipeline(connection, what);
+    begin_worker(pipeline);
+    Params params;
+    using Kind = Settlement::Kind;
+    if (const Batch& batch = kinds[static_cast<std::size_t>(Kind::retry)]; !batch.empty()) {
+      bind_retry(params, batch, time);
+      pipeline.send(sql_.retry, params);
+    }
+    if (const Batch& batch = kinds[static_cast<std::size_t>(Kind::release)]; !batch.empty()) {
+      params.clear();
+      bind_claims(params, batch);
+      params.begin_array(oid::interval, batch.size());
+      for (const Settlement* one : batch) params.element_interval(one->delay);
+      params.end_array();
+      params.timestamp(time);
+      pipeline.send(sql_.release, params);
+    }
+    // Last, because it takes the lock on the log's numbers.
+    if (const Batch& batch = kinds[static_cast<std::size_t>(Kind::finalize)]; !batch.empty()) {
+      params.clear();
+      bind_finalize(params, batch, time);
+      pipeline.send(sql_.finalize, params);
+    }
+    failpoint("postgres.queue.settle.before_commit");
+    pipeline.send_commit(true);
+    const std::vector<Result> answers = pipeline.finish();
+    failpoint("postgres.queue.settle.after_commit");
+    applied.clear();
+    for (std::size_t i = 2; i + 1 < answers.size(); ++i) {
+      for (int row = 0; row < answers[i].rows(); ++row) applied.insert(answers[i].int8(row, 0));
+    }
+  });
+
+  std::vector<std::optional<Settled>> answers(settlements.size());
+  for (std::size_t i = 0; i < settlements.size(); ++i) {
+    if (applied.contains(static_cast<std::int64_t>(settlements[i].claim.id))) answers[i] = Settled::applied;
+  }
+  if (applied.size() < settlements.size()) classify(settlements, answers);
+  std::vector<Settled> result;
+  result.reserve(answers.size());
+  for (const std::optional<Settled>& answer : answers) result.push_back(answer.value_or(Settled::unknown));
+  return result;
+}
+
+void PostgresQueueStore::classify(std::span<const Settlement> settlements,
+                                  std::vector<std::optional<Settled>>& answers) {
+  Batch open;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < settlements.size(); ++i) {
+    if (answers[i]) continue;
+    open.push_back(&settlements[i]);
+    places.push_back(i);
+  }
+  Params params;
+  bind_claims(params, open);
+  const Result found = run_one(sql_.classify, params, what);
+  for (int row = 0; row < found.rows(); ++row) {
+    const std::size_t place = places.at(static_cast<std::size_t>(found.int8(row, 0) - 1));
+    answers[place] = settled_of(found.int8(row, 1), settlements[place].kind);
+  }
+}
+
+Settled PostgresQueueStore::settle(Tx& tx, const Settlement& settlement) {
+  require_postgres(tx, what);
+  const Batch batch{&settlement};
+  const TxRows gone =
+      run_in(tx, sql_.finalize_unnumbered, what, [&](auto& params) { bind_finalize(params, batch, now()); });
+  if (gone.size() > 0) return Settled::applied;
+  const TxRows found = run_in(tx, sql_.classify, what, [&](auto& params) { bind_claims(params, batch); });
+  return settled_of(found.int8(0, 1), settlement.kind);
+}
+
+void PostgresQueueStore::sequence_log() {
+  constexpr std::string_view cannot_number = "cannot number the entries of the log";
+  constexpr std::int64_t most = 1000;
+  if (!run_one(sql_.any_unnumbered, {}, cannot_number).boolean(0, 0)) return;
+  Params params;
+  params.int8(most);
+  std::int64_t numbered = most;
+  while (numbered == most) {
+    run([&](Connection& connection) {
+      const RollbackGuard guard(connection);
+      Pipeline pipeline(connection, cannot_number);
+      begin_worker(pipeline);
+      pipeline.send(sql_.lock_numbers);
+      pipeline.send(sql_.number_log, params);
+      failpoint("postgres.queue.number.before_commit");
+      pipeline.send_commit(true);
+      numbered = pipeline.finish().at(3).affected();
+    });
+  }
+}
+
+}  // namespace postrider::postgres

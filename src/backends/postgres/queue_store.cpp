@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/postgres/queue_store.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "backends/postgres/outbox_store.hpp"
+#include "backends/postgres/queue_claim.hpp"
+
+namespace postrider::postgres {
+
+ClaimMemory::Plan ClaimMemory::plan(SteadyPoint now) {
+  const MutexLock lock(mutex_);
+  odd_to_ordered_ = !odd_to_ordered_;
+  return {.scan = cursor_.next(now),
+          .look_for_ordered = ordered_.allowed(now),
+          .expect_ordered = expect_ordered_,
+          .odd_to_ordered = odd_to_ordered_};
+}
+
+bool ClaimMemory::full_scan_allowed(SteadyPoint now) {
+  const MutexLock lock(mutex_);
+  return cursor_.full_allowed(now);
+}
+
+void ClaimMemory::scanned(const ClaimCursor::Positions& last, std::optional<Duration> cost, SteadyPoint now) {
+  const MutexLock lock(mutex_);
+  for (std::size_t level = 0; level < last.size(); ++level) {
+    if (last[level]) cursor_.claimed(static_cast<int>(level), *last[level]);
+  }
+  if (cost) cursor_.full_scan_took(*cost, now);
+}
+
+void ClaimMemory::looked_for_ordered(bool found, std::optional<Duration> cost, SteadyPoint now) {
+  const MutexLock lock(mutex_);
+  expect_ordered_ = found;
+  if (cost) ordered_.took(*cost, now);
+}
+
+std::optional<std::string> ClaimMemory::last_key() {
+  const MutexLock lock(mutex_);
+  return last_key_;
+}
+
+void ClaimMemory::stopped_at(std::string key) {
+  const MutexLock lock(mutex_);
+  last_key_ = std::move(key);
+}
+
+PostgresQueueStore::PostgresQueueStore(const Identifier& schema, Clock* clock, WithConnection with_connection,
+                                       std::function<void()> check_schema)
+    : sql_(schema),
+      clock_(clock),
+      with_connection_(std::move(with_connection)),
+      check_schema_(std::move(check_schema)) {}
+
+std::optional<TimePoint> PostgresQueueStore::now() const {
+  if (clock_ == nullptr) return std::nullopt;
+  return clock_->now();
+}
+
+void PostgresQueueStore::run(const std::function<void(Connection&)>& work) {
+  // As in the outbox: whoever lost a deadlock was rolled back whole, and so was the first statement that a
+  // pooler sent astray.
+  for (int attempt = 1;; ++attempt) {
+    try {
+      with_connection_(work);
+      return;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::contention || attempt == 3) throw;
+    }
+  }
+}
+
+Result PostgresQueueStore::run_one(const Statement& statement, const Params& params, std::string_view what) {
+  Result result;
+  run([&](Connection& connection) {
+    const RollbackGuard guard(connection);
+    Pipeline pipeline(connection, what);
+    begin_worker(pipeline);
+    pipeline.send(statement, params);
+    pipeline.send_commit(true);
+    result = std::move(pipeline.finish().at(2));
+  });
+  return result;
+}
+
+QueueClaimResult PostgresQueueStore::claim(const QueueClaimRequest& request) {
+  QueueClaimResult result;
+  if (request.limit == 0) return result;
+  run([&](Connection& connection) {
+    const RollbackGuard guard(connection);
+    result = QueueClaimer(connection, sql_, request, now(), memory_).run();
+  });
+  return result;
+}
+
+std::vector<QueueId> PostgresQueueStore::renew(std::span<const Claim> held, Duration lease) {
+  std::vector<QueueId> still_held;
+  if (held.empty()) return still_held;
+  std::vector<Claim> sorted(held.begin(), held.end());
+  std::sort(sorted.begin(), sorted.end(), [](const Claim& a, const Claim& b) { return a.id < b.id; });
+  Params params;
+  params.begin_array(oid::int8, sorted.size());
+  for (const Claim& claim : sorted) params.element_int8(static_cast<std::int64_t>(claim.id));
+  params.end_array();
+  params.begin_array(oid::int8, sorted.size());
+  for (const Claim& claim : sorted) params.element_int8(static_cast<std::int64_t>(claim.token));
+  params.end_array();
+  params.interval(lease).timestamp(now());
+  const Result rows = run_one(sql_.renew, params, "cannot renew leases of queued events");
+  still_held.reserve(static_cast<std::size_t>(rows.rows()));
+  for (int row = 0; row < rows.rows(); ++row) still_held.push_back(QueueId{rows.int8(row, 0)});
+  return still_held;
+}
+
+}  // namespace postrider::postgres
