@@ -76,7 +76,8 @@ PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& opt
       projections_(dialect(options.clock)),
       queue_(
           schema_, options.clock, [this](const auto& work) { with_connection(work); },
-          [this] { check_schema(); }) {}
+          [this] { check_schema(); }),
+      wake_(schema_, context_, [this](const auto& work) { with_connection(work); }) {}
 
 SqlDialect PostgresStorage::dialect(Clock* clock) {
   return {

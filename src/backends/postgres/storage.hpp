@@ -8,6 +8,7 @@
 #include "backends/postgres/connection.hpp"
 #include "backends/postgres/outbox_store.hpp"
 #include "backends/postgres/queue_store.hpp"
+#include "backends/postgres/wake_channel.hpp"
 #include "postrider/storage.hpp"
 #include "storage/pool.hpp"
 #include "storage/sql_log_store.hpp"
@@ -37,6 +38,7 @@ class PostgresStorage final : public Storage {
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
+  [[nodiscard]] WakeChannel* wake_channel() noexcept override { return &wake_; }
 
  private:
   /// A connection that the server has not closed meanwhile.
@@ -55,6 +57,7 @@ class PostgresStorage final : public Storage {
   SqlLogStore log_;
   SqlProjectionStore projections_;
   PostgresQueueStore queue_;
+  PostgresWakeChannel wake_;
 };
 
 }  // namespace postrider::postgres
