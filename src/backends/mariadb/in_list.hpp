@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "backends/mariadb/link.hpp"
-#include "backends/mariadb/outbox_sql.hpp"
+#include "backends/mariadb/sql_text.hpp"
 #include "postrider/clock.hpp"
 
 namespace postrider::mariadb {

@@ -109,7 +109,7 @@ std::int64_t RowView::integer(std::size_t column) const {
   std::int64_t value = 0;
   const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
   if (digits.empty() || code != std::errc{} || end != digits.data() + digits.size()) {
-    throw Error(ErrorCode::schema, "cannot read a row of the outbox",
+    throw Error(ErrorCode::schema, "cannot read a row",
                 "'" + utf8_repaired(digits) + "' in column " + std::to_string(column) + " is no number");
   }
   return value;
@@ -238,6 +238,7 @@ void Link::bind(MYSQL_STMT& statement, std::span<const Value> params) {
 std::uint64_t Link::execute(MYSQL_STMT& statement, std::string_view sql) {
   ++statements_;
   if (mysql_stmt_execute(&statement) != 0) fail(statement, sql);
+  insert_id_ = static_cast<std::int64_t>(mysql_stmt_insert_id(&statement));
   return mysql_stmt_affected_rows(&statement);
 }
 

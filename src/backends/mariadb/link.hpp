@@ -75,6 +75,8 @@ class Link {
   /// Runs a statement and calls `on_row` for each row of its (first) result; it must not use this link.
   /// Returns the number of affected rows.
   std::uint64_t run(std::string_view sql, std::span<const Value> params, const OnRow& on_row);
+  /// The number that the last statement gave to the first row it inserted, or to LAST_INSERT_ID(expression).
+  [[nodiscard]] std::int64_t insert_id() const noexcept { return insert_id_; }
   /// Runs a statement that returns nothing once per row of parameters (`values` holds them row after row), in
   /// the given order: in one round trip where the server can. In a column all values are numbers, or all are
   /// texts and blobs, or NULL. Not atomic: belongs into a transaction. Returns the number of affected rows.
@@ -115,6 +117,7 @@ class Link {
   bool alive_ = true;
   bool rolled_back_ = false;
   std::size_t statements_ = 0;
+  std::int64_t insert_id_ = 0;
   std::list<Kept> kept_;                                                    // most recently used first
   std::unordered_map<std::string_view, std::list<Kept>::iterator> by_sql_;  // keys live in kept_
 };

@@ -1,50 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/mariadb/outbox_sql.hpp"
 
-#include <algorithm>
-
 namespace postrider::mariadb {
 namespace {
-
-#define POSTRIDER_EPOCH "TIMESTAMP'1970-01-01 00:00:00'"
-#define POSTRIDER_AT "(" POSTRIDER_EPOCH " + INTERVAL ? MICROSECOND)"
-#define POSTRIDER_NOW "COALESCE(" POSTRIDER_EPOCH " + INTERVAL ? MICROSECOND, UTC_TIMESTAMP(6))"
-#define POSTRIDER_MICROS(column) "TIMESTAMPDIFF(MICROSECOND, " POSTRIDER_EPOCH ", " column ")"
 
 constexpr std::string_view claim_columns =
     "seq, event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, payload_bytes, headers, "
     "attempts, " POSTRIDER_MICROS("occurred_at") ", " POSTRIDER_MICROS("created_at") ", token, "
     POSTRIDER_MICROS("due_at") ", " POSTRIDER_MICROS("available_at") ", " POSTRIDER_MICROS("lease_until") ", owner";
 
-std::string replaced(std::string_view text, std::string_view mark, std::string_view by) {
-  std::string result;
-  for (;;) {
-    const std::size_t at = text.find(mark);
-    result.append(text.substr(0, at));
-    if (at == std::string_view::npos) return result;
-    result.append(by);
-    text.remove_prefix(at + mark.size());
-  }
-}
-
 std::string over(const std::string& table, std::string_view text) {
   return replaced(replaced(text, "{columns}", claim_columns), "{table}", table);
 }
 
 }  // namespace
-
-ListSql::ListSql(std::string_view text, std::string_view unit, std::string_view separator) {
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    std::string list(unit);
-    for (std::size_t n = 1; n < sizes[i]; ++n) list.append(separator).append(unit);
-    texts_[i] = replaced(text, "{list}", list);
-  }
-}
-
-ListSql::Sized ListSql::for_count(std::size_t count) const noexcept {
-  const auto found = std::lower_bound(sizes.begin(), sizes.end() - 1, count);
-  return {texts_[static_cast<std::size_t>(found - sizes.begin())], *found};
-}
 
 OutboxSql::OutboxSql(const Identifier& schema)
     : table(schema.str() + "_outbox_event"),

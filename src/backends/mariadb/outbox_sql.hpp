@@ -1,36 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <string>
-#include <string_view>
 
+#include "backends/mariadb/sql_text.hpp"
 #include "postrider/identifier.hpp"
 
 namespace postrider::mariadb {
-
-/// One statement about several values (`… IN (?, ?, …)`), in a few sizes, so that few statements have to be
-/// prepared. Callers fill the places that are left with a value that is there already.
-class ListSql {
- public:
-  static constexpr std::array<std::size_t, 9> sizes{1, 2, 4, 8, 16, 32, 64, 128, 256};
-  static constexpr std::size_t max_size = sizes.back();
-
-  /// `{list}` in the text becomes the placeholders. With `unit` the list is made of copies of it, `separator`
-  /// between them.
-  explicit ListSql(std::string_view text, std::string_view unit = "?", std::string_view separator = ", ");
-
-  struct Sized {
-    const std::string& sql;
-    std::size_t places;
-  };
-  /// The smallest that has room for `count` (1 to max_size) values.
-  [[nodiscard]] Sized for_count(std::size_t count) const noexcept;
-
- private:
-  std::array<std::string, sizes.size()> texts_;
-};
 
 /// The statements over the outbox table. Times travel as microseconds since 1970; `now` parameters may be
 /// NULL, then the database's clock is taken. Indexes are forced: a wrong guess of the optimizer would lock

@@ -10,7 +10,7 @@
 
 #include "backends/mariadb/in_list.hpp"
 #include "backends/mariadb/migration_target.hpp"
-#include "backends/mariadb/session.hpp"
+#include "backends/mariadb/tx_work.hpp"
 #include "core/failpoint.hpp"
 #include "postrider/error.hpp"
 #include "storage/migrator.hpp"
@@ -21,18 +21,6 @@ namespace {
 
 constexpr std::size_t insert_columns = 16;
 constexpr std::size_t insert_rows = 1000;  // per statement
-constexpr std::size_t insert_bytes =
-    4 << 20;  // per statement, well below the server's usual max_allowed_packet of 16 MiB
-
-/// Texts go as bytes: the table stores them as they are, whatever character set a foreign session has told
-/// the server.
-Value bytes_or_null(std::string_view text) {
-  return text.empty() ? Value(nullptr) : Value(Blob{text});
-}
-
-std::size_t size_of(const Event& event) {
-  return event.payload().size() + event.headers_json().size() + 1024;
-}
 
 void append_row(std::vector<Value>& values, const NewOutboxRow& row, std::string_view owner,
                 const Value& now) {
@@ -56,24 +44,11 @@ std::size_t batch_of(std::span<const NewOutboxRow> rows) {
   std::size_t bytes = 0;
   std::size_t count = 0;
   while (count < std::min(rows.size(), insert_rows)) {
-    bytes += size_of(*rows[count].event);
-    if (count > 0 && bytes > insert_bytes) break;
+    bytes += bytes_of(*rows[count].event);
+    if (count > 0 && bytes > statement_bytes) break;
     ++count;
   }
   return count;
-}
-
-Session& session_of(Tx& tx) {
-  if (tx.kind() != BackendKind::mariadb) {
-    throw Error(ErrorCode::wrong_storage, "cannot write events to MariaDB",
-                "the transaction belongs to " + std::string(to_string(tx.kind())),
-                "publish in a transaction of the storage that the outbox was made with");
-  }
-  if (!tx.active()) {
-    throw Error(ErrorCode::not_in_transaction, "cannot write events", "the transaction is not active",
-                "publish between begin and commit; autocommit is no transaction");
-  }
-  return static_cast<Session&>(tx.session());
 }
 
 /// Names the id, which the server's message has as "Duplicate entry 'id' for key …".
@@ -163,27 +138,26 @@ Value MariadbOutboxStore::now_or_null() const {
 }
 
 void MariadbOutboxStore::insert(Tx& tx, std::string_view owner, std::span<const NewOutboxRow> rows) {
-  Link& link = session_of(tx).link();
+  Link& link = link_of(tx);
   const Value now = now_or_null();
   // All rows or none, also for a caller that catches the error and commits what else is in the transaction.
   const bool several_statements = rows.size() > 1 && (!link.takes_bulk() || batch_of(rows) < rows.size());
-  if (several_statements) link.command("SAVEPOINT postrider_insert");
   try {
-    std::vector<Value> values;
-    while (!rows.empty()) {
-      const std::size_t count = batch_of(rows);
-      values.clear();
-      values.reserve(count * insert_columns);
-      for (const NewOutboxRow& row : rows.first(count)) append_row(values, row, owner, now);
-      link.run_many(sql_.insert, insert_columns, values);
-      rows = rows.subspan(count);
-    }
+    whole_or_not(link, several_statements, [&] {
+      std::vector<Value> values;
+      while (!rows.empty()) {
+        const std::size_t count = batch_of(rows);
+        values.clear();
+        values.reserve(count * insert_columns);
+        for (const NewOutboxRow& row : rows.first(count)) append_row(values, row, owner, now);
+        link.run_many(sql_.insert, insert_columns, values);
+        rows = rows.subspan(count);
+      }
+    });
   } catch (const Error& error) {
-    if (several_statements && link.in_transaction()) link.command("ROLLBACK TO SAVEPOINT postrider_insert");
     if (error.code() == ErrorCode::conflict) throw conflict_error(error);
     throw;
   }
-  if (several_statements) link.command("RELEASE SAVEPOINT postrider_insert");
   failpoint("outbox.insert.after");
 }
 

@@ -53,7 +53,8 @@ MariadbStorage::MariadbStorage(ConnectSettings settings, const StorageOptions& o
       admin_(dialect()),
       queue_admin_(dialect()),
       log_(dialect()),
-      projections_(dialect()) {}
+      projections_(dialect()),
+      queue_(work_, schema_, clock_, name_) {}
 
 Transaction MariadbStorage::begin() {
   return Transaction(std::make_unique<OwnSession>(work_.begin()));

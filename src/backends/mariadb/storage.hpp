@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backends/mariadb/outbox_store.hpp"
+#include "backends/mariadb/queue_store.hpp"
 #include "backends/mariadb/url.hpp"
 #include "backends/mariadb/work.hpp"
 #include "postrider/storage.hpp"
@@ -32,6 +33,7 @@ class MariadbStorage final : public Storage {
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
+  [[nodiscard]] QueueStore& queue_store() override { return queue_; }
 
  private:
   [[nodiscard]] SqlDialect dialect();
@@ -47,6 +49,7 @@ class MariadbStorage final : public Storage {
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
   SqlProjectionStore projections_;
+  MariadbQueueStore queue_;
 };
 
 }  // namespace postrider::mariadb
