@@ -15,6 +15,8 @@
 #include "postrider/metrics.hpp"
 #include "postrider/open.hpp"
 #include "postrider/outbox.hpp"
+#include "postrider/projection.hpp"
+#include "postrider/queue_admin.hpp"
 #include "postrider/retry_policy.hpp"
 #include "postrider/storage.hpp"
 #include "postrider/transaction.hpp"
