@@ -33,6 +33,11 @@ class DrainMetrics final : public MetricsExporter {
     reached_.notify_all();
   }
 
+  // The queue's, by the same names.
+  void observe_queue_claim(std::size_t events, Duration time) override { observe_claim(events, time); }
+  void observe_queue_settle(std::size_t events, Duration time) override { observe_flush(events, time); }
+  void increment_queue_stale(std::size_t events) override { stale_ += events; }
+
   /// Throws when nothing at all was finished for a minute.
   void await_flushed(std::size_t events) {
     std::unique_lock lock(mutex_);

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "outbox.hpp"
+#include "queue.hpp"
 
 namespace {
 
@@ -32,6 +33,9 @@ std::vector<Bench> all_benches() {
   const auto backlog = [&](const std::string& line, BackendKind kind) {
     one(line, [=](Report& report, const std::string& name) { outbox_backlog(report, kind, name); });
   };
+  const auto drain = [&](const std::string& line, BackendKind kind) {
+    one(line, [=](Report& report, const std::string& name) { queue_drain(report, kind, name); });
+  };
 
   cycle("outbox.postgres.cycle", BackendKind::postgres, 0.70);
   publish1("outbox.postgres.publish1.c1", 1, false);
@@ -46,6 +50,14 @@ std::vector<Bench> all_benches() {
   backlog("outbox.backlog.sqlite", BackendKind::sqlite);
   backlog("outbox.backlog.mariadb", BackendKind::mariadb);
   one("outbox.memory", [](Report& report, const std::string& name) { outbox_memory(report, name); });
+  drain("queue.postgres.drain", BackendKind::postgres);
+  drain("queue.sqlite.drain", BackendKind::sqlite);
+  drain("queue.mariadb.drain", BackendKind::mariadb);
+  one("queue.postgres.publish", queue_publish);
+  benches.push_back({{"queue.postgres.latency.same.p99", "queue.postgres.latency.other.p99"},
+                     [](Report& report) { queue_latency(report, "queue.postgres.latency"); }});
+  one("queue.postgres.held_xmin", queue_held_xmin);
+  one("queue.scaling", queue_scaling);
   return benches;
 }
 
@@ -90,6 +102,9 @@ bool run(const Bench& bench, Report& report) {
 int bench_main(const std::vector<std::string>& arguments) {
   if (arguments.size() == 4 && arguments[0] == "--memory-child") {
     return outbox_memory_child(arguments[1], arguments[2], std::stoull(arguments[3]));
+  }
+  if (arguments.size() == 4 && arguments[0] == "--queue-worker") {
+    return queue_worker_child(arguments[1], arguments[2], std::stoi(arguments[3]));
   }
   std::vector<std::string> prefixes;
   bool list = false;

@@ -19,7 +19,8 @@ std::filesystem::path scratch_folder() {
   return std::filesystem::read_symlink("/proc/self/exe").parent_path();
 }
 
-/// `rows` numbered lines, `n` being the number.
+}  // namespace
+
 std::string numbers(BackendKind kind, std::size_t first, std::size_t last) {
   const std::string from = std::to_string(first);
   const std::string to = std::to_string(last);
@@ -35,7 +36,30 @@ std::string numbers(BackendKind kind, std::size_t first, std::size_t last) {
   return {};
 }
 
-}  // namespace
+std::string numbered_payload(BackendKind kind) {
+  const std::string tail = payload_200(0).substr(payload_200(0).find(','));
+  switch (kind) {
+    case BackendKind::sqlite:
+      return "'{\"order\":' || (100000000000 + n) || '" + tail + "'";
+    case BackendKind::postgres:
+      return "('{\"order\":' || (100000000000 + n)::text || '" + tail + "')::json";
+    case BackendKind::mariadb:
+      return "CONCAT('{\"order\":', 100000000000 + n, '" + tail + "')";
+  }
+  return {};
+}
+
+std::string numbered_id(BackendKind kind) {
+  switch (kind) {
+    case BackendKind::sqlite:
+      return "'SEED' || printf('%022d', n)";
+    case BackendKind::postgres:
+      return "'SEED' || lpad(n::text, 22, '0')";
+    case BackendKind::mariadb:
+      return "CONCAT('SEED', LPAD(n, 22, '0'))";
+  }
+  return {};
+}
 
 std::string server_url(BackendKind kind) {
   if (kind == BackendKind::sqlite) throw std::logic_error("SQLite has no server");
@@ -56,9 +80,7 @@ std::string server_url(BackendKind kind) {
 }
 
 Sandbox::Sandbox(BackendKind kind, const std::string& schema, std::size_t pool_size)
-    : kind_(kind),
-      schema_(schema),
-      table_(schema + (kind == BackendKind::postgres ? "." : "_") + "outbox_event") {
+    : kind_(kind), schema_(schema), table_(table("outbox_event")) {
   if (kind == BackendKind::sqlite) {
     file_ = scratch_folder() / (schema + "." + std::to_string(getpid()) + ".db");
     url_ = "sqlite:" + file_.string();
@@ -89,6 +111,10 @@ void Sandbox::remove() {
   if (kind_ == BackendKind::postgres) run("DROP SCHEMA IF EXISTS " + schema_ + " CASCADE");
 }
 
+std::string Sandbox::table(const std::string& name) const {
+  return schema_ + (kind_ == BackendKind::postgres ? "." : "_") + name;
+}
+
 void Sandbox::run(const std::string& sql) {
   Transaction tx = storage_->begin();
   tx.execute(sql);
@@ -108,28 +134,11 @@ void Sandbox::clear() {
 void Sandbox::seed(std::size_t rows) {
   // Transactions of moderate size: what is measured afterwards should not meet a giant write-ahead log.
   constexpr std::size_t per_transaction = 20'000;
-  const std::string tail = payload_200(0).substr(payload_200(0).find(','));
   for (std::size_t left = rows; left > 0;) {
     const std::size_t count = std::min(left, per_transaction);
-    const std::string from = numbers(kind_, seeded_ + 1, seeded_ + count);
-    std::string id;
-    std::string payload;
-    switch (kind_) {
-      case BackendKind::sqlite:
-        id = "'SEED' || printf('%022d', n)";
-        payload = "'{\"order\":' || (100000000000 + n) || '" + tail + "'";
-        break;
-      case BackendKind::postgres:
-        id = "'SEED' || lpad(n::text, 22, '0')";
-        payload = "('{\"order\":' || (100000000000 + n)::text || '" + tail + "')::json";
-        break;
-      case BackendKind::mariadb:
-        id = "CONCAT('SEED', LPAD(n, 22, '0'))";
-        payload = "CONCAT('{\"order\":', 100000000000 + n, '" + tail + "')";
-        break;
-    }
-    run("INSERT INTO " + table_ + " (event_id, event_type, payload) SELECT " + id + ", 'BenchEvent', " +
-        payload + " FROM " + from);
+    run("INSERT INTO " + table_ + " (event_id, event_type, payload) SELECT " + numbered_id(kind_) +
+        ", 'BenchEvent', " + numbered_payload(kind_) + " FROM " +
+        numbers(kind_, seeded_ + 1, seeded_ + count));
     seeded_ += count;
     left -= count;
   }
@@ -137,9 +146,13 @@ void Sandbox::seed(std::size_t rows) {
   if (kind_ == BackendKind::postgres) run("ANALYZE " + table_);
 }
 
-std::int64_t Sandbox::count(const std::string& where) {
+std::int64_t Sandbox::number(const std::string& sql) {
   Transaction tx = storage_->begin();
-  return tx.execute("SELECT count(*) FROM " + table_ + " WHERE " + where).integer(0, 0);
+  return tx.execute(sql).integer(0, 0);
+}
+
+std::int64_t Sandbox::count(const std::string& where) {
+  return number("SELECT count(*) FROM " + table_ + " WHERE " + where);
 }
 
 void Sandbox::expect_all_done(std::size_t rows) {

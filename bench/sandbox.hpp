@@ -15,6 +15,13 @@ namespace postrider::bench {
 /// none.
 [[nodiscard]] std::string server_url(BackendKind kind);
 
+/// For a FROM clause: a row for each number from `first` to `last`, called `n`.
+[[nodiscard]] std::string numbers(BackendKind kind, std::size_t first, std::size_t last);
+/// For a SELECT from it: the payload of number `n`, as `payload_200` makes it.
+[[nodiscard]] std::string numbered_payload(BackendKind kind);
+/// An event id made of `n`.
+[[nodiscard]] std::string numbered_id(BackendKind kind);
+
 class Sandbox {
  public:
   /// `schema` is the schema on PostgreSQL, the table prefix elsewhere.
@@ -32,6 +39,13 @@ class Sandbox {
   /// The file; SQLite only.
   [[nodiscard]] const std::filesystem::path& file() const noexcept { return file_; }
 
+  /// Any table of ours, by its name without schema or prefix.
+  [[nodiscard]] std::string table(const std::string& name) const;
+
+  /// One statement in a transaction of its own.
+  void run(const std::string& sql);
+  /// The only number of the only row of a result.
+  [[nodiscard]] std::int64_t number(const std::string& sql);
   /// Empties the outbox table.
   void clear();
   /// Adds rows by plain SQL, as another program would: pending, due, leased to nobody. 200-byte payloads.
@@ -42,7 +56,6 @@ class Sandbox {
 
  private:
   void remove();
-  void run(const std::string& sql);
 
   BackendKind kind_;
   std::string schema_;

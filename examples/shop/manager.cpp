@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -8,11 +6,11 @@
 #include <fstream>
 #include <postrider/postrider.hpp>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
 
+#include "node_process.hpp"
 #include "shop.hpp"
 
 namespace shop {
@@ -24,39 +22,6 @@ using SteadyClock = std::chrono::steady_clock;
 
 /// Ctrl-C, a closed terminal or a pipe that nobody reads any more: leave, and tidy up.
 volatile std::sig_atomic_t interrupted = 0;
-
-/// A node in a process of its own, so that killing it is the real thing.
-class NodeProcess {
- public:
-  NodeProcess(const std::string& program, const Place& place, bool only_deliver) : pid_(::fork()) {
-    if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "fork");
-    if (pid_ == 0) {
-      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a node must not outlive the show
-      ::execl(program.c_str(), program.c_str(), only_deliver ? "--deliver" : "--node", place.folder.c_str(),
-              nullptr);
-      ::_exit(127);
-    }
-  }
-  ~NodeProcess() {
-    if (pid_ > 0) end(SIGKILL);
-  }
-  NodeProcess(const NodeProcess&) = delete;
-  NodeProcess& operator=(const NodeProcess&) = delete;
-
-  void end(int signal) {
-    ::kill(pid_, signal);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = -1;
-  }
-  /// True once it has ended by itself.
-  bool ended() {
-    if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;
-    return pid_ < 0;
-  }
-
- private:
-  pid_t pid_;
-};
 
 /// The live table: drawn over itself on a terminal, a line every two seconds elsewhere.
 class Board {
@@ -132,6 +97,10 @@ std::unordered_map<std::string, std::uint64_t> read_book(const std::filesystem::
 
 }  // namespace
 
+bool told_to_leave() noexcept {
+  return interrupted != 0;
+}
+
 BalanceSheet check_books(const Place& place) {
   auto storage = postrider::open(place.url());
   postrider::Outbox outbox{*storage};
@@ -194,21 +163,21 @@ int run_manager(const Place& place, std::chrono::seconds length, const std::stri
 
   const auto begin = SteadyClock::now();
   {
-    NodeProcess node(program, place, false);
+    NodeProcess node(program, "--node", place);
     show_until(begin + length * 2 / 5, "open");
     if (interrupted != 0) return interrupted_code;
     node.end(SIGKILL);
     board.draw(outbox.admin().counts(), "kill -9", true);
   }
   {
-    NodeProcess node(program, place, false);
+    NodeProcess node(program, "--node", place);
     show_until(begin + length * 9 / 10, "open again");
     if (interrupted != 0) return interrupted_code;
     node.end(SIGTERM);
     board.draw(outbox.admin().counts(), "closing time", true);
   }
   {
-    NodeProcess node(program, place, true);
+    NodeProcess node(program, "--deliver", place);
     show_until(SteadyClock::now() + 60s, "the rest", &node);
     board.draw(outbox.admin().counts(), "all done", true);
   }

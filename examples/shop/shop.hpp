@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The demo shop: one program, two roles. A *node* takes orders and delivers their events; the *manager*
-// starts it, kills it, starts it again, shows the board and checks the books.
+// The demo shop: one program, several roles. In the first chapter a *node* takes orders and delivers their
+// events; the *manager* starts it, kills it, starts it again, shows the board and checks the books. In the
+// second one *workers* take orders from the queue.
 #pragma once
 
 #include <array>
@@ -53,6 +54,15 @@ inline constexpr int interrupted_code = 130;
 
 /// The whole show. Returns 0 when the books balance.
 int run_manager(const Place& place, std::chrono::seconds length, const std::string& program);
+
+/// After Ctrl-C and the like, once `run_manager` was called.
+[[nodiscard]] bool told_to_leave() noexcept;
+
+/// The second chapter: orders through the queue and three handlers, one of which takes its process down.
+/// Returns 0 when every order is in the log once.
+int run_queue_chapter(const Place& place, const std::string& program);
+/// Handles orders until told to stop (SIGTERM).
+int run_queue_worker(const Place& place);
 
 /// What the books say at the end.
 struct BalanceSheet {
