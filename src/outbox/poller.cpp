@@ -117,6 +117,13 @@ bool OutboxPoller::wait_for_reason(Duration pause) {
 }
 
 std::size_t OutboxPoller::poll_once() {
+  const std::size_t claimed = claim_once();
+  // Not inside the cycle: a listener may poll.
+  if (claimed > 0) dispatcher_.run_inline();
+  return claimed;
+}
+
+std::size_t OutboxPoller::claim_once() {
   const MutexLock cycle(cycle_mutex_);
   const std::size_t room = dispatcher_.cold_room();
   if (room == 0) return 0;

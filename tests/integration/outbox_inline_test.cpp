@@ -37,6 +37,49 @@ TEST_P(OutboxInline, ManyThreadsCommitAndNoResultIsLost) {
   EXPECT_EQ(counts().pending, 0);
 }
 
+TEST_P(OutboxInline, StopInsideAListenerIsRefusedInsteadOfWaitingForItself) {
+  open();
+  Outbox outbox{*storage_, inline_options()};
+  OutboxOptions other_options = inline_options();
+  Outbox other{*storage_, other_options};
+  std::vector<ErrorCode> refused;
+  const auto stop = [&] {
+    try {
+      outbox.stop();
+    } catch (const Error& error) {
+      refused.push_back(error.code());
+    }
+  };
+  outbox.on("direct", [&](const Event&) { stop(); });
+  outbox.on("nested", [&](const Event&) { publish(other, event("inner")); });
+  other.on("inner", [&](const Event&) { stop(); });
+  outbox.start();
+  other.start();
+  publish(outbox, event("direct"));
+  publish(outbox, event("nested"));
+  EXPECT_EQ(refused, std::vector<ErrorCode>(2, ErrorCode::invalid_argument));
+  EXPECT_EQ(counts().done, 3);
+  outbox.stop();
+  EXPECT_FALSE(outbox.running()) << "outside it may stop, though listeners have run on this thread";
+}
+
+TEST_P(OutboxInline, AListenerInsidePollMayPoll) {
+  open();
+  {
+    Outbox elsewhere{*storage_, without_poller()};
+    for (int i = 0; i < 3; ++i) publish(elsewhere, event());
+  }
+  OutboxOptions one_by_one = inline_options();
+  one_by_one.poller_batch_size = 1;
+  Outbox outbox{*storage_, one_by_one};
+  std::vector<std::size_t> brought;
+  outbox.on_all([&](const Event&) { brought.push_back(outbox.poll()); });
+  outbox.start();
+  EXPECT_EQ(outbox.poll(), 1U);
+  EXPECT_EQ(brought, (std::vector<std::size_t>{0, 1, 1}));
+  EXPECT_EQ(counts().done, 3);
+}
+
 POSTRIDER_FOR_EACH_BACKEND(OutboxInline);
 
 }  // namespace
