@@ -14,6 +14,7 @@
 #include "backends/mariadb/claim_plan.hpp"
 #include "backends/mariadb/in_list.hpp"
 #include "backends/mariadb/outbox_store.hpp"
+#include "storage/next_token.hpp"
 #include "storage/row_decoder.hpp"
 
 namespace postrider::mariadb {
@@ -54,7 +55,7 @@ Locked read_locked(const RowView& row) {
                                .occurred_at = time_of(row.integer(C::occurred_at)),
                                .created_at = time_of(row.integer(C::created_at)),
                                .attempts = row.integer(C::attempts),
-                               .token = row.integer(C::token) + 1});
+                               .token = static_cast<std::int64_t>(next_token(row.integer(C::token)))});
   return locked;
 }
 
