@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/bounded_queue.hpp"
+#include "core/what_of.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
 #include "postrider/log.hpp"
@@ -112,7 +113,7 @@ class BatchWriter {
       } catch (const std::exception& error) {
         on_failure_();
         options_.log(LogLevel::error, "postrider: cannot write " + counted(batch.size(), "result") +
-                                          ", trying again: " + error.what());
+                                          ", trying again: " + what_of(error));
       }
       if (!pause_before_retry(failures)) {
         options_.log(LogLevel::error, "postrider: gave up writing " + counted(batch.size(), "result") +
@@ -131,8 +132,7 @@ class BatchWriter {
           error.code() == ErrorCode::schema)
         throw;
       on_failure_();
-      options_.log(LogLevel::error,
-                   std::string("postrider: a batch of results was refused: ") + error.what());
+      options_.log(LogLevel::error, "postrider: a batch of results was refused: " + what_of(error));
       return false;
     }
   }

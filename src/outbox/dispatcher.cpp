@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/failpoint.hpp"
+#include "core/what_of.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
 
@@ -304,7 +305,7 @@ void OutboxDispatcher::process(OutboxItem event) {
     // The database could not be asked. The event is safe in it: let go, the poller brings it when the lease
     // has ended.
     options_.log(LogLevel::warning, "postrider: cannot check the lease of event " + event.id().str() +
-                                        ", it will be delivered later: " + error.what());
+                                        ", it will be delivered later: " + what_of(error));
     drop(event);
     return;
   }
@@ -381,7 +382,7 @@ Outcome OutboxDispatcher::run_listeners(const OutboxItem& event) {
     }
     return Outcome::done();
   } catch (const std::exception& error) {
-    return Outcome::failed(error.what());
+    return Outcome::failed(what_of(error));
   } catch (...) {
     return Outcome::failed("the listener threw something that is not a std::exception");
   }
@@ -432,7 +433,7 @@ void OutboxDispatcher::submit(FinishedEvent result) {
   try {
     completer_.write_now({&result, 1});
   } catch (const std::exception& error) {
-    options_.log(LogLevel::error, std::string("postrider: cannot write a result inline: ") + error.what());
+    options_.log(LogLevel::error, "postrider: cannot write a result inline: " + what_of(error));
   }
   flushed({&result, 1});
 }

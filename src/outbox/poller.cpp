@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/failpoint.hpp"
+#include "core/what_of.hpp"
 
 namespace postrider {
 
@@ -94,8 +95,7 @@ void OutboxPoller::run() {
       }
     } catch (const std::exception& error) {
       options_.metrics->increment_poll_failures();
-      options_.log(LogLevel::error,
-                   std::string("postrider: the outbox poller failed, trying again: ") + error.what());
+      options_.log(LogLevel::error, "postrider: the outbox poller failed, trying again: " + what_of(error));
       pause = std::clamp(pause * 2, shortest, options_.interval);
     }
   }
