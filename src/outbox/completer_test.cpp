@@ -139,6 +139,20 @@ TEST_F(CompleterTest, StopGivesUpOnADatabaseThatStaysAway) {
   EXPECT_GE(store_.calls(), 1);
 }
 
+TEST_F(CompleterTest, ALateResultMayRaceTheNextStart) {
+  Completer completer(store_, options(), [](auto) {});
+  completer.submit(done("before the first start"));
+  std::thread late([&] {
+    for (int i = 0; i < 100; ++i) completer.submit(done("late"));
+  });
+  for (int i = 0; i < 20; ++i) {
+    completer.start();
+    completer.stop();
+  }
+  late.join();
+  for (const std::string& written : store_.written()) EXPECT_EQ(written, "late");
+}
+
 TEST_F(CompleterTest, CanBeStartedAgain) {
   Completer completer(store_, options(), [](auto) {});
   for (const char* id : {"a", "b"}) {

@@ -26,12 +26,20 @@ void OutboxDispatcher::HotPlaces::give_back() noexcept {
 
 OutboxDispatcher::ClaimWindow::ClaimWindow(OutboxDispatcher& dispatcher) : dispatcher_(dispatcher) {
   const MutexLock lock(dispatcher_.mutex_);
+  if (!dispatcher_.accepting_) return;
+  room_ = dispatcher_.options_.cold_capacity - dispatcher_.cold_used_;
+  if (room_ == 0) return;
+  ++dispatcher_.entrants_;
   dispatcher_.copies_.claim_begins();
 }
 
 OutboxDispatcher::ClaimWindow::~ClaimWindow() {
-  const MutexLock lock(dispatcher_.mutex_);
-  dispatcher_.copies_.claim_ends();
+  if (room_ == 0) return;
+  {
+    const MutexLock lock(dispatcher_.mutex_);
+    dispatcher_.copies_.claim_ends();
+  }
+  dispatcher_.leave();
 }
 
 }  // namespace postrider

@@ -125,8 +125,8 @@ std::size_t OutboxPoller::poll_once() {
 
 std::size_t OutboxPoller::claim_once() {
   const MutexLock cycle(cycle_mutex_);
-  const std::size_t room = dispatcher_.cold_room();
-  if (room == 0) return 0;
+  const OutboxDispatcher::ClaimWindow window(dispatcher_);
+  if (window.room() == 0) return 0;
 
   std::vector<std::string> keys;
   {
@@ -136,9 +136,8 @@ std::size_t OutboxPoller::claim_once() {
   ClaimRequest request;
   request.owner = options_.owner;
   request.lease = options_.lease;
-  request.limit = std::min(options_.batch_size, room);
+  request.limit = std::min(options_.batch_size, window.room());
   request.continue_keys = keys;
-  const OutboxDispatcher::ClaimWindow window(dispatcher_);
   // Measured before the database is asked: the local end must never be later than the one in the row.
   const SteadyPoint asked = options_.clock->steady_now();
   std::vector<ClaimedEvent> claimed;
