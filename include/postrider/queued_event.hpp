@@ -18,8 +18,7 @@ enum class QueueId : std::int64_t {};
 /// A place in the event log: 1 is the first, without gaps unless rows were purged. A number once seen below a
 /// reader's position never appears later.
 enum class LogSeq : std::int64_t {};
-/// Fences a row: grows by one with every claim, so that whoever held it before cannot write any more. After
-/// 10^18 comes 1 again.
+/// Fences a row: grows by one with every claim, so that whoever held it before cannot write any more.
 enum class Token : std::int64_t {};
 
 /// Where an event stands. The first two are in `event_queue`, the others in `event_log`.

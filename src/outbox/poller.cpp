@@ -2,6 +2,7 @@
 #include "outbox/poller.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/failpoint.hpp"
@@ -59,8 +60,9 @@ void OutboxPoller::wake_at(SteadyPoint when) {
   const auto ticks = when.time_since_epoch() / wake_grain + 1;
   {
     const MutexLock lock(mutex_);
-    if (wake_times_.size() >= most_wake_times) return;
     wake_times_.insert(SteadyPoint(ticks * wake_grain));
+    // The nearest are kept.
+    if (wake_times_.size() > most_wake_times) wake_times_.erase(std::prev(wake_times_.end()));
   }
   wake_.notify_all();
 }
