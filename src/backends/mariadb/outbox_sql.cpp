@@ -67,7 +67,7 @@ OutboxSql::OutboxSql(const Identifier& schema)
           "{list}",
           over(table, "(SELECT pending_key, seq, " POSTRIDER_MICROS("available_at") ", " POSTRIDER_MICROS(
                           "lease_until") ", owner FROM {table} FORCE INDEX (outbox_event_key) "
-                                         "WHERE pending_key = ? AND seq > ? ORDER BY seq LIMIT ?)"),
+                                         "WHERE pending_key = ? AND seq >= ? ORDER BY seq LIMIT ?)"),
           " UNION ALL "),
       lock_rows(over(
           table,
