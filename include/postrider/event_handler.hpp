@@ -107,7 +107,7 @@ EventHandledResult call_handler(F& function, const Arg& argument, HandlerContext
   }
 }
 
-[[nodiscard]] EventHandledResult cannot_decode(std::string_view type, std::string_view why);
+[[nodiscard]] EventHandledResult cannot_decode(std::string_view type, const std::exception& why);
 
 template <class T, class F>
 HandlerFunction typed_handler(F function) {
@@ -117,7 +117,7 @@ HandlerFunction typed_handler(F function) {
     try {
       value.emplace(EventCodec<T>::from_json(event.payload()));
     } catch (const std::exception& error) {
-      return cannot_decode(EventCodec<T>::type, error.what());
+      return cannot_decode(EventCodec<T>::type, error);
     }
     return call_handler(function, *value, context);
   };

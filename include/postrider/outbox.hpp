@@ -132,7 +132,8 @@ class Outbox final : public Service {
   [[nodiscard]] bool running() const noexcept override;
 
   /// One cycle of the poller, now, on this thread; returns how many events it queued. For tests and for
-  /// programs with a schedule of their own (`poller_enabled = false`).
+  /// programs with a schedule of their own (`poller_enabled = false`). Does nothing while the outbox is not
+  /// running; `stop` waits for it.
   std::size_t poll();
 
   /// Dead letters, purge and counts.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "core/bounded_queue.hpp"
+#include "core/what_of.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
 #include "postrider/log.hpp"
@@ -45,7 +45,10 @@ class BatchWriter {
       : options_(std::move(options)),
         write_(std::move(write)),
         on_flushed_(std::move(on_flushed)),
-        on_failure_(std::move(on_failure)) {}
+        on_failure_(std::move(on_failure)),
+        queue_(options_.queue_capacity, *options_.clock) {
+    queue_.close();
+  }
   ~BatchWriter() { stop(); }
   BatchWriter(const BatchWriter&) = delete;
   BatchWriter& operator=(const BatchWriter&) = delete;
@@ -55,7 +58,7 @@ class BatchWriter {
       const MutexLock lock(mutex_);
       give_up_at_.reset();
     }
-    queue_ = std::make_unique<BoundedQueue<T>>(options_.queue_capacity, *options_.clock);
+    queue_.reopen();
     thread_ = std::thread([this] { run(); });
   }
   /// From this moment on, a database that is away is no longer waited for: each batch is tried once. `stop`
@@ -72,27 +75,28 @@ class BatchWriter {
   void stop() {
     if (!thread_.joinable()) return;
     give_up_at(options_.clock->steady_now() + options_.stop_timeout);
-    queue_->close();
+    queue_.close();
     thread_.join();
   }
 
-  /// Waits while the queue is full. After `stop` the result is dropped, with the same consequence as above.
+  /// Waits while the queue is full. Before `start` and after `stop` the result is dropped, with the same
+  /// consequence as above.
   void submit(T result) {
     std::string name = result.name();
-    if (!queue_->push(std::move(result))) {
+    if (!queue_.push(std::move(result))) {
       options_.log(LogLevel::warning, "postrider: the result of event " + name +
                                           " came after everything was stopped; it will be delivered again");
     }
   }
   /// False when the queue is full or closed. Never blocks.
-  [[nodiscard]] bool try_submit(T result) { return queue_->try_push(std::move(result)); }
+  [[nodiscard]] bool try_submit(T result) { return queue_.try_push(std::move(result)); }
   /// From `on_flushed` only: written right after, without a place in the queue.
   void write_again(T result) { again_.push_back(std::move(result)); }
 
  private:
   void run() {
     std::vector<T> batch;
-    while (queue_->pop_batch(batch, options_.batch_size, options_.linger)) {
+    while (queue_.pop_batch(batch, options_.batch_size, options_.linger)) {
       for (;;) {
         const bool written = flush(batch);
         on_flushed_(batch, written);
@@ -112,7 +116,7 @@ class BatchWriter {
       } catch (const std::exception& error) {
         on_failure_();
         options_.log(LogLevel::error, "postrider: cannot write " + counted(batch.size(), "result") +
-                                          ", trying again: " + error.what());
+                                          ", trying again: " + what_of(error));
       }
       if (!pause_before_retry(failures)) {
         options_.log(LogLevel::error, "postrider: gave up writing " + counted(batch.size(), "result") +
@@ -131,8 +135,7 @@ class BatchWriter {
           error.code() == ErrorCode::schema)
         throw;
       on_failure_();
-      options_.log(LogLevel::error,
-                   std::string("postrider: a batch of results was refused: ") + error.what());
+      options_.log(LogLevel::error, "postrider: a batch of results was refused: " + what_of(error));
       return false;
     }
   }
@@ -163,7 +166,7 @@ class BatchWriter {
   Write write_;
   OnFlushed on_flushed_;
   OnFailure on_failure_;
-  std::unique_ptr<BoundedQueue<T>> queue_;
+  BoundedQueue<T> queue_;
   std::vector<T> again_;  // writer's thread only
   Mutex mutex_;
   CondVar stop_asked_;

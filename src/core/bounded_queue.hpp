@@ -111,6 +111,11 @@ class BoundedQueue {
     not_empty_.notify_all();
     not_full_.notify_all();
   }
+  /// Takes elements again.
+  void reopen() POSTRIDER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    closed_ = false;
+  }
   [[nodiscard]] std::size_t size() const POSTRIDER_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     return ring_.size();

@@ -75,6 +75,17 @@ TEST(BoundedQueue, ClosingLetsPopsDrainWhatIsLeft) {
   EXPECT_FALSE(queue.pop_batch(out, 2, 1h));
 }
 
+TEST(BoundedQueue, ReopenedItTakesElementsAgain) {
+  BoundedQueue<int> queue(4);
+  queue.close();
+  EXPECT_FALSE(queue.try_push(1));
+  queue.reopen();
+  EXPECT_TRUE(queue.try_push(2));
+  std::vector<int> out;
+  EXPECT_TRUE(queue.pop_batch(out, 4, 0s));
+  EXPECT_THAT(out, ElementsAre(2));
+}
+
 TEST(BoundedQueue, CloseWakesPushersAndPoppers) {
   BoundedQueue<int> full(1);
   ASSERT_TRUE(full.try_push(0));

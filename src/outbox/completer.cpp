@@ -23,11 +23,12 @@ Completer::Completer(OutboxStore& store, const CompleterOptions& options, OnFlus
           [this] { metrics_.increment_flush_failures(); }) {}
 
 void Completer::write_now(std::span<const FinishedEvent> batch) {
-  scratch_.clear();
-  for (const FinishedEvent& one : batch) scratch_.push_back(one.completion);
+  std::vector<Completion> results;
+  results.reserve(batch.size());
+  for (const FinishedEvent& one : batch) results.push_back(one.completion);
   const SteadyPoint begin = clock_.steady_now();
   failpoint("outbox.complete.before");
-  const std::size_t changed = store_.complete(scratch_);
+  const std::size_t changed = store_.complete(results);
   failpoint("outbox.complete.after");
   metrics_.observe_flush(batch.size(), std::chrono::duration_cast<Duration>(clock_.steady_now() - begin));
   if (changed < batch.size()) metrics_.increment_stale_completions(batch.size() - changed);

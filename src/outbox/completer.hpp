@@ -48,14 +48,14 @@ class Completer {
   void submit(FinishedEvent result) { writer_.submit(std::move(result)); }
   [[nodiscard]] bool try_submit(FinishedEvent result) { return writer_.try_submit(std::move(result)); }
   void write_again(FinishedEvent result) { writer_.write_again(std::move(result)); }
-  /// Writes one batch on the calling thread; for inline dispatch. Throws what the store throws.
+  /// Writes one batch on the calling thread, of which there may be several; for inline dispatch. Throws what
+  /// the store throws.
   void write_now(std::span<const FinishedEvent> batch);
 
  private:
   OutboxStore& store_;
   Clock& clock_;
   MetricsExporter& metrics_;
-  std::vector<Completion> scratch_;  // of whoever writes: the completer's thread, or the inline caller
   BatchWriter<FinishedEvent> writer_;
 };
 

@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "postrider/error.hpp"
@@ -21,6 +23,8 @@ class FailingStore final : public OutboxStore {
   std::size_t complete(std::span<const Completion> results) override {
     const MutexLock lock(mutex_);
     ++calls_;
+    called_.notify_all();
+    while (calls_ < wait_for_calls_) called_.wait(mutex_);
     if (failures_ > 0) {
       --failures_;
       throw Error(ErrorCode::unavailable, {.retryable = true, .connection_lost = true}, "cannot write",
@@ -42,6 +46,11 @@ class FailingStore final : public OutboxStore {
     const MutexLock lock(mutex_);
     failures_ = times;
   }
+  /// Nothing is read before this many calls are under way.
+  void wait_for_calls(int calls) {
+    const MutexLock lock(mutex_);
+    wait_for_calls_ = calls;
+  }
   void poison(EventId id) {
     const MutexLock lock(mutex_);
     poison_ = id;
@@ -57,6 +66,8 @@ class FailingStore final : public OutboxStore {
 
  private:
   Mutex mutex_;
+  CondVar called_;
+  int wait_for_calls_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   int failures_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   int calls_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   EventId poison_ POSTRIDER_GUARDED_BY(mutex_);
@@ -128,6 +139,20 @@ TEST_F(CompleterTest, StopGivesUpOnADatabaseThatStaysAway) {
   EXPECT_GE(store_.calls(), 1);
 }
 
+TEST_F(CompleterTest, ALateResultMayRaceTheNextStart) {
+  Completer completer(store_, options(), [](auto) {});
+  completer.submit(done("before the first start"));
+  std::thread late([&] {
+    for (int i = 0; i < 100; ++i) completer.submit(done("late"));
+  });
+  for (int i = 0; i < 20; ++i) {
+    completer.start();
+    completer.stop();
+  }
+  late.join();
+  for (const std::string& written : store_.written()) EXPECT_EQ(written, "late");
+}
+
 TEST_F(CompleterTest, CanBeStartedAgain) {
   Completer completer(store_, options(), [](auto) {});
   for (const char* id : {"a", "b"}) {
@@ -136,6 +161,19 @@ TEST_F(CompleterTest, CanBeStartedAgain) {
     completer.stop();
   }
   EXPECT_EQ(store_.written(), (std::vector<std::string>{"a", "b"}));
+}
+
+TEST_F(CompleterTest, TwoThreadsThatWriteInlineDoNotMixTheirResults) {
+  store_.wait_for_calls(2);
+  Completer completer(store_, options(), [](auto) {});
+  const FinishedEvent here = done("a");
+  const FinishedEvent there = done("b");
+  std::thread other([&] { completer.write_now({&there, 1}); });
+  completer.write_now({&here, 1});
+  other.join();
+  std::vector<std::string> written = store_.written();
+  std::sort(written.begin(), written.end());
+  EXPECT_EQ(written, (std::vector<std::string>{"a", "b"}));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/failpoint.hpp"
+#include "core/what_of.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
 
@@ -13,8 +14,29 @@ namespace postrider {
 
 namespace {
 
-/// Whose worker this thread is.
-thread_local const OutboxDispatcher* working_for = nullptr;
+/// Whose events this thread is running, innermost last: inline, a listener's commit runs listeners.
+class Running {
+ public:
+  explicit Running(const OutboxDispatcher& whose) noexcept : whose_(whose), outer_(innermost) {
+    innermost = this;
+  }
+  ~Running() { innermost = outer_; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  static bool any_of(const OutboxDispatcher& dispatcher) noexcept {
+    const Running* running = innermost;
+    while (running != nullptr && &running->whose_ != &dispatcher) running = running->outer_;
+    return running != nullptr;
+  }
+
+ private:
+  static thread_local const Running* innermost;
+  const OutboxDispatcher& whose_;
+  const Running* outer_;
+};
+
+thread_local const Running* Running::innermost = nullptr;
 
 FinishedEvent release_of(const OutboxItem& event) {
   return {Completion{LeaseRef{event.id(), event.token}, Completion::Kind::release, event.failed, {}, {}},
@@ -22,24 +44,6 @@ FinishedEvent release_of(const OutboxItem& event) {
 }
 
 }  // namespace
-
-OutboxDispatcher::HotPlaces::HotPlaces(HotPlaces&& other) noexcept
-    : owner_(std::move(other.owner_)), count_(std::exchange(other.count_, 0)) {}
-
-OutboxDispatcher::HotPlaces& OutboxDispatcher::HotPlaces::operator=(HotPlaces&& other) noexcept {
-  if (this != &other) {
-    give_back();
-    owner_ = std::move(other.owner_);
-    count_ = std::exchange(other.count_, 0);
-  }
-  return *this;
-}
-
-void OutboxDispatcher::HotPlaces::give_back() noexcept {
-  if (count_ == 0) return;
-  const MutexLock lock(owner_->mutex_);
-  owner_->hot_used_ -= std::exchange(count_, 0);
-}
 
 OutboxDispatcher::OutboxDispatcher(OutboxStore& store, ListenerRegistry& listeners, Completer& completer,
                                    InFlightTracker& in_flight, DispatcherOptions options)
@@ -100,7 +104,7 @@ void OutboxDispatcher::stop() {
 }
 
 bool OutboxDispatcher::runs_on_this_thread() const noexcept {
-  return working_for == this;
+  return Running::any_of(*this);
 }
 
 bool OutboxDispatcher::accepting() const {
@@ -129,6 +133,7 @@ bool OutboxDispatcher::enqueue_hot(std::vector<OutboxItem>& events, HotPlaces pl
     ++entrants_;
   }
   enqueue(events, true);
+  run_inline();
   return true;
 }
 
@@ -182,13 +187,14 @@ void OutboxDispatcher::enqueue(std::vector<OutboxItem>& events, bool hot) {
     if (!options_.run_inline && completer_.try_submit(release_of(event))) continue;
     in_flight_.release(event.id());
   }
-  if (options_.run_inline) run_inline();
-  {
-    const MutexLock lock(mutex_);
-    --entrants_;
-    // Under the lock: once it is let go, `stop` may return and all but this object be gone.
-    drained_.notify_all();
-  }
+  leave();
+}
+
+void OutboxDispatcher::leave() {
+  const MutexLock lock(mutex_);
+  --entrants_;
+  // Under the lock: once it is let go, `stop` may return and all but this object be gone.
+  drained_.notify_all();
 }
 
 void OutboxDispatcher::admit(OutboxItem event, std::vector<OutboxItem>& given_back) {
@@ -241,7 +247,7 @@ OutboxItem OutboxDispatcher::take() {
 }
 
 void OutboxDispatcher::work() {
-  working_for = this;
+  const Running running(*this);
   for (;;) {
     OutboxItem event;
     bool cold_room_now = false;
@@ -265,16 +271,22 @@ void OutboxDispatcher::work() {
 }
 
 void OutboxDispatcher::run_inline() {
+  if (!options_.run_inline) return;
+  const Running running(*this);
   for (;;) {
     OutboxItem event;
     {
       const MutexLock lock(mutex_);
       if (queues_.hot.empty() && queues_.cold.empty()) return;
       event = take();
+      ++entrants_;
     }
     process(std::move(event));
-    const MutexLock lock(mutex_);
-    --running_;
+    {
+      const MutexLock lock(mutex_);
+      --running_;
+    }
+    leave();
   }
 }
 
@@ -293,7 +305,7 @@ void OutboxDispatcher::process(OutboxItem event) {
     // The database could not be asked. The event is safe in it: let go, the poller brings it when the lease
     // has ended.
     options_.log(LogLevel::warning, "postrider: cannot check the lease of event " + event.id().str() +
-                                        ", it will be delivered later: " + error.what());
+                                        ", it will be delivered later: " + what_of(error));
     drop(event);
     return;
   }
@@ -370,7 +382,7 @@ Outcome OutboxDispatcher::run_listeners(const OutboxItem& event) {
     }
     return Outcome::done();
   } catch (const std::exception& error) {
-    return Outcome::failed(error.what());
+    return Outcome::failed(what_of(error));
   } catch (...) {
     return Outcome::failed("the listener threw something that is not a std::exception");
   }
@@ -421,7 +433,7 @@ void OutboxDispatcher::submit(FinishedEvent result) {
   try {
     completer_.write_now({&result, 1});
   } catch (const std::exception& error) {
-    options_.log(LogLevel::error, std::string("postrider: cannot write a result inline: ") + error.what());
+    options_.log(LogLevel::error, "postrider: cannot write a result inline: " + what_of(error));
   }
   flushed({&result, 1});
 }
@@ -464,16 +476,6 @@ void OutboxDispatcher::requeue(OutboxItem copy) {
   } else {
     (void)completer_.try_submit(release_of(events.front()));
   }
-}
-
-OutboxDispatcher::ClaimWindow::ClaimWindow(OutboxDispatcher& dispatcher) : dispatcher_(dispatcher) {
-  const MutexLock lock(dispatcher_.mutex_);
-  dispatcher_.copies_.claim_begins();
-}
-
-OutboxDispatcher::ClaimWindow::~ClaimWindow() {
-  const MutexLock lock(dispatcher_.mutex_);
-  dispatcher_.copies_.claim_ends();
 }
 
 double OutboxDispatcher::random() {

@@ -81,25 +81,33 @@ class OutboxDispatcher {
                                              std::size_t wanted);
 
   /// Queues committed events on reserved places; there must be one for each. Never blocks. Returns false,
-  /// taking nothing, when the dispatcher is stopping; else moves from `events`.
+  /// taking nothing, when the dispatcher is stopping; else moves from `events`. Inline, it runs them.
   [[nodiscard]] bool enqueue_hot(std::vector<OutboxItem>& events, HotPlaces places);
-  /// Queues claimed events. The caller has made sure of the room, see `cold_room`. Returns false, taking
+  /// Queues claimed events. The caller has made sure of the room, see ClaimWindow. Returns false, taking
   /// nothing, when the dispatcher is stopping; else moves from `events`.
   [[nodiscard]] bool enqueue_cold(std::vector<OutboxItem>& events);
+  /// Inline, runs on this thread what is queued; to be called after `enqueue_cold`, without any lock that a
+  /// listener may come to want. Else does nothing.
+  void run_inline();
   [[nodiscard]] std::size_t cold_room() const;
 
   /// Lasts from before the poller asks for rows until it has queued them. A result that becomes stale
   /// meanwhile, because its row's lease had ended and this claim took the row, is written again under the new
-  /// claim: what has been delivered here is not delivered here again.
+  /// claim: what has been delivered here is not delivered here again. `stop` waits for it to close, so that
+  /// what was claimed is queued or given back, not left leased to nobody.
   class ClaimWindow {
    public:
     explicit ClaimWindow(OutboxDispatcher& dispatcher);
     ~ClaimWindow();
     ClaimWindow(const ClaimWindow&) = delete;
     ClaimWindow& operator=(const ClaimWindow&) = delete;
+    /// How many events may be claimed; with 0, when the queue is full or the dispatcher is not running, the
+    /// window is closed already.
+    [[nodiscard]] std::size_t room() const noexcept { return room_; }
 
    private:
     OutboxDispatcher& dispatcher_;
+    std::size_t room_ = 0;
   };
 
   /// Called by the completer after results are in the database. Returns the keys that may have more events
@@ -115,7 +123,7 @@ class OutboxDispatcher {
 
   /// Writes a result, by the completer or, inline, at once.
   void submit(FinishedEvent result);
-  /// True on a worker, that is: inside a listener.
+  /// True inside a listener, at whatever depth: a listener may commit to an inline outbox.
   [[nodiscard]] bool runs_on_this_thread() const noexcept;
 
  private:
@@ -125,12 +133,12 @@ class OutboxDispatcher {
   };
 
   void enqueue(std::vector<OutboxItem>& events, bool hot);
+  void leave();
   /// Puts the event where it belongs; turned-away ones go to `given_back`.
   void admit(OutboxItem event, std::vector<OutboxItem>& given_back) POSTRIDER_REQUIRES(mutex_);
   void make_ready(OutboxItem event) POSTRIDER_REQUIRES(mutex_);
   [[nodiscard]] OutboxItem take() POSTRIDER_REQUIRES(mutex_);
   void work();
-  void run_inline();
   void process(OutboxItem event);
   [[nodiscard]] bool still_held(OutboxItem& event);
   [[nodiscard]] bool first_of_its_key(const OutboxItem& event);
@@ -159,7 +167,7 @@ class OutboxDispatcher {
   std::size_t cold_used_ POSTRIDER_GUARDED_BY(mutex_) = 0;  // queued, also in lanes
   std::size_t queued_ POSTRIDER_GUARDED_BY(mutex_) = 0;     // in the rings and in lanes
   std::size_t running_ POSTRIDER_GUARDED_BY(mutex_) = 0;
-  std::size_t entrants_ POSTRIDER_GUARDED_BY(mutex_) = 0;  // threads inside enqueue_hot or enqueue_cold
+  std::size_t entrants_ POSTRIDER_GUARDED_BY(mutex_) = 0;  // threads inside enqueue, run_inline or a claim
   unsigned turn_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   bool accepting_ POSTRIDER_GUARDED_BY(mutex_) = false;
   bool stopping_ POSTRIDER_GUARDED_BY(mutex_) = false;  // workers end as soon as they can

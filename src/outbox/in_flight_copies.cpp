@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "outbox/decide.hpp"
+#include "storage/next_token.hpp"
 
 namespace postrider {
 
@@ -14,8 +15,7 @@ namespace {
 /// the tokens are neighbours: a row that *is* done or dead cannot be claimed, and whatever revives it raises
 /// the token by itself.
 bool missed_by_this_claim(const Completion& result, Token claim) noexcept {
-  return for_good(result) &&
-         static_cast<std::int64_t>(claim) == static_cast<std::int64_t>(result.lease.token) + 1;
+  return for_good(result) && claim == next_token(static_cast<std::int64_t>(result.lease.token));
 }
 
 Completion under(Completion result, Token claim) {

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/what_of.hpp"
+
 namespace postrider {
 
 namespace {
@@ -56,7 +58,7 @@ void LeaseKeeper::run() {
     try {
       renew_due();
     } catch (const std::exception& error) {
-      log_(LogLevel::warning, std::string("postrider: cannot renew leases, trying again: ") + error.what());
+      log_(LogLevel::warning, "postrider: cannot renew leases, trying again: " + what_of(error));
     }
   }
 }

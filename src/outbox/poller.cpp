@@ -2,9 +2,11 @@
 #include "outbox/poller.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/failpoint.hpp"
+#include "core/what_of.hpp"
 
 namespace postrider {
 
@@ -58,8 +60,9 @@ void OutboxPoller::wake_at(SteadyPoint when) {
   const auto ticks = when.time_since_epoch() / wake_grain + 1;
   {
     const MutexLock lock(mutex_);
-    if (wake_times_.size() >= most_wake_times) return;
     wake_times_.insert(SteadyPoint(ticks * wake_grain));
+    // The nearest are kept.
+    if (wake_times_.size() > most_wake_times) wake_times_.erase(std::prev(wake_times_.end()));
   }
   wake_.notify_all();
 }
@@ -94,8 +97,7 @@ void OutboxPoller::run() {
       }
     } catch (const std::exception& error) {
       options_.metrics->increment_poll_failures();
-      options_.log(LogLevel::error,
-                   std::string("postrider: the outbox poller failed, trying again: ") + error.what());
+      options_.log(LogLevel::error, "postrider: the outbox poller failed, trying again: " + what_of(error));
       pause = std::clamp(pause * 2, shortest, options_.interval);
     }
   }
@@ -117,9 +119,16 @@ bool OutboxPoller::wait_for_reason(Duration pause) {
 }
 
 std::size_t OutboxPoller::poll_once() {
+  const std::size_t claimed = claim_once();
+  // Not inside the cycle: a listener may poll.
+  if (claimed > 0) dispatcher_.run_inline();
+  return claimed;
+}
+
+std::size_t OutboxPoller::claim_once() {
   const MutexLock cycle(cycle_mutex_);
-  const std::size_t room = dispatcher_.cold_room();
-  if (room == 0) return 0;
+  const OutboxDispatcher::ClaimWindow window(dispatcher_);
+  if (window.room() == 0) return 0;
 
   std::vector<std::string> keys;
   {
@@ -129,9 +138,8 @@ std::size_t OutboxPoller::poll_once() {
   ClaimRequest request;
   request.owner = options_.owner;
   request.lease = options_.lease;
-  request.limit = std::min(options_.batch_size, room);
+  request.limit = std::min(options_.batch_size, window.room());
   request.continue_keys = keys;
-  const OutboxDispatcher::ClaimWindow window(dispatcher_);
   // Measured before the database is asked: the local end must never be later than the one in the row.
   const SteadyPoint asked = options_.clock->steady_now();
   std::vector<ClaimedEvent> claimed;

@@ -50,6 +50,7 @@ class OutboxPoller {
 
  private:
   void run();
+  std::size_t claim_once() POSTRIDER_EXCLUDES(cycle_mutex_);
   /// False when stopping.
   bool wait_for_reason(Duration pause);
 

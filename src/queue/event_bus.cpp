@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/what_of.hpp"
 #include "postrider/error.hpp"
 #include "storage/log_store.hpp"
 
@@ -72,7 +73,7 @@ bool EventBus::process_one(const EventRouter& router) {
   } catch (const std::exception& error) {
     success = false;
     queue_.options().log(LogLevel::error,
-                         "postrider: event " + polled->event.id().str() + " failed: " + error.what());
+                         "postrider: event " + polled->event.id().str() + " failed: " + what_of(error));
   } catch (...) {
     success = false;
   }

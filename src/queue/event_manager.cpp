@@ -8,6 +8,7 @@
 
 #include "core/batch_writer.hpp"
 #include "core/option_check.hpp"
+#include "core/what_of.hpp"
 #include "postrider/error.hpp"
 #include "queue/manager_core.hpp"
 #include "storage/wake_channel.hpp"
@@ -140,8 +141,7 @@ void EventManager::Parts::fetch_loop() {
       }
     } catch (const std::exception& error) {
       queue.options.metrics->increment_queue_claim_failures();
-      queue.options.log(LogLevel::error,
-                        std::string("postrider: cannot claim events, trying again: ") + error.what());
+      queue.options.log(LogLevel::error, "postrider: cannot claim events, trying again: " + what_of(error));
       const Duration wait = std::min(longest_failure_pause,
                                      first_failure_pause * (std::int64_t{1} << std::min(failures++, 10)));
       // A signal about new events must not make it hammer a database that is away.
@@ -193,8 +193,7 @@ void EventManager::Parts::cleanup_loop() {
     try {
       (void)clean();
     } catch (const std::exception& error) {
-      queue.options.log(LogLevel::warning,
-                        std::string("postrider: cannot clean up handler states: ") + error.what());
+      queue.options.log(LogLevel::warning, "postrider: cannot clean up handler states: " + what_of(error));
     }
   }
 }

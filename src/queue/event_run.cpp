@@ -6,6 +6,7 @@
 
 #include "core/failpoint.hpp"
 #include "core/utf8.hpp"
+#include "core/what_of.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider {
@@ -85,9 +86,9 @@ bool HandlerContext::once(Tx& tx, std::string_view name, const std::function<voi
   return true;
 }
 
-EventHandledResult detail::cannot_decode(std::string_view type, std::string_view why) {
+EventHandledResult detail::cannot_decode(std::string_view type, const std::exception& why) {
   return EventHandledResult::unrecoverable_error("cannot read the payload as " + std::string(type) + ": " +
-                                                 std::string(why));
+                                                 what_of(why));
 }
 
 std::optional<Settlement> EventRun::run(const HandlerRegistry::List& handlers, int max_attempts,
@@ -149,7 +150,7 @@ EventHandledResult EventRun::call(const Handler& handler, Context& context) cons
   } catch (const LostClaim&) {
     throw;
   } catch (const std::exception& error) {
-    return EventHandledResult::transient_error(error.what());
+    return EventHandledResult::transient_error(what_of(error));
   } catch (...) {
     return EventHandledResult::transient_error("an exception that is no std::exception");
   }

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "core/what_of.hpp"
+
 namespace postrider {
 namespace {
 
@@ -81,8 +83,7 @@ void HeldClaims::run() {
     try {
       (void)renew_due();
     } catch (const std::exception& error) {
-      log_(LogLevel::warning,
-           std::string("postrider: cannot send heartbeats, trying again: ") + error.what());
+      log_(LogLevel::warning, "postrider: cannot send heartbeats, trying again: " + what_of(error));
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/what_of.hpp"
 #include "storage/wake_channel.hpp"
 
 namespace postrider {
@@ -70,7 +71,7 @@ void WakeHub::tell_others() noexcept {
     failing_ = false;
   } catch (const std::exception& error) {
     if (!failing_) {
-      log_(LogLevel::warning, std::string("postrider: cannot wake other nodes, they poll: ") + error.what());
+      log_(LogLevel::warning, "postrider: cannot wake other nodes, they poll: " + what_of(error));
     }
     failing_ = true;
   }

@@ -176,8 +176,8 @@ std::int64_t SqlOutboxAdminStore::count_dead(const DeadLetterFilter& filter) {
 std::int64_t SqlOutboxAdminStore::revive_dead(const DeadLetterFilter& filter, std::size_t limit) {
   Query query(dialect_);
   query.sql("update ").table(outbox).sql(
-      " set status = 0, attempts = 0, token = token + 1, done_at = null, owner = null, lease_until = null, "
-      "available_at = ");
+      " set status = 0, attempts = 0, token = token % 1000000000000000000 + 1, done_at = null, "
+      "owner = null, lease_until = null, available_at = ");
   query.now();
   if (dialect_.kind == BackendKind::mariadb) {
     where_dead(query, filter).sql(" order by done_at, event_id limit ").bind_limit(limit);
@@ -199,7 +199,7 @@ bool SqlOutboxAdminStore::edit_dead(const EventId& id, PayloadKind kind, std::st
   // was.
   query.sql("update ")
       .table(outbox)
-      .sql(" set token = token + 1, payload = ")
+      .sql(" set token = token % 1000000000000000000 + 1, payload = ")
       .bind(json ? Value(payload) : Value(nullptr));
   query.sql(", payload_bytes = ").bind(json ? Value(nullptr) : Value(Blob{payload}));
   if (headers_json.has_value()) {

@@ -101,7 +101,10 @@ std::vector<std::int64_t> first_column(const Rows& rows) {
 
 void raise(const SqlDialect& dialect, Tx& tx, QueueAction action, const std::vector<std::int64_t>& ids) {
   Query query(dialect);
-  query.sql("update ").table(queue_table).sql(" set token = token + 1, available_at = ").now();
+  query.sql("update ")
+      .table(queue_table)
+      .sql(" set token = token % 1000000000000000000 + 1, available_at = ")
+      .now();
   query.sql(", updated_at = ").now();
   query.sql(action == QueueAction::requeue ? ", status = 0, owner = null, lease_until = null"
                                            : ", crashes = 0, quarantined_at = null");
@@ -149,7 +152,10 @@ void cancel(const SqlDialect& dialect, Tx& tx, const std::vector<std::int64_t>& 
         "processing_started_at";
     Query query(dialect);
     query.sql("insert into ").table(log_table).sql(" (id, token, ").sql(kept);
-    query.sql(", status, finalized_at, results) select id, token + 1, ").sql(kept).sql(", 4, ").now();
+    query.sql(", status, finalized_at, results) select id, token % 1000000000000000000 + 1, ")
+        .sql(kept)
+        .sql(", 4, ")
+        .now();
     query.sql(", ").bind(encoded).sql(dialect.kind == BackendKind::postgres ? "::json" : "");
     query.sql(" from ").table(queue_table).sql(" where id = ").bind(id).run(tx);
   }

@@ -269,6 +269,21 @@ TEST_P(OutboxAcceptance, AnEventThatNobodyHearsIsNotForgotten) {
             std::string::npos);
 }
 
+struct Speechless : std::exception {
+  [[nodiscard]] const char* what() const noexcept override { return nullptr; }
+};
+
+TEST_P(OutboxAcceptance, AnExceptionWithoutAMessageIsAFailedAttemptNotTheEnd) {
+  open();
+  Outbox outbox{*storage_, options()};
+  outbox.on_all([](const Event&) { throw Speechless{}; });
+  outbox.start();
+  const EventId id = publish(outbox, event());
+  ASSERT_TRUE(metrics_.await(Counter::flushed_events, 1));
+  EXPECT_EQ(status(id), EventStatus::retry);
+  EXPECT_EQ(row(id)->last_error, "an exception without a message");
+}
+
 TEST_P(OutboxAcceptance, InlineDispatchRunsInsideTheCommit) {
   open();
   OutboxOptions inline_options = options();

@@ -234,6 +234,29 @@ TEST_P(OutboxNodes, ADelayedEventWakesThePollerInTime) {
   ASSERT_TRUE(seen_.await(1));
 }
 
+TEST_P(OutboxNodes, ManyFarEventsDoNotKeepThePollerFromANearOne) {
+  open();
+  OutboxOptions lazy = options();
+  lazy.poller_interval = 1h;
+  lazy.retry_base_delay = 10ms;
+  Outbox outbox{*storage_, lazy};
+  start(outbox);
+  // More than the poller remembers, each at a time of its own.
+  const TimePoint far = std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now()) + 1h;
+  std::vector<Event> events;
+  for (int i = 0; i < 4200; ++i) {
+    events.push_back(Event::builder("T").deliver_at(far + i * 10ms).json("{}").build());
+  }
+  {
+    auto tx = storage_->begin();
+    outbox.publish(tx, events);
+    tx.commit();
+  }
+  seen_.fail_next(1);
+  publish(outbox, event());
+  ASSERT_TRUE(seen_.await(2)) << "the retry has to wait for the poller's interval";
+}
+
 TEST_P(OutboxNodes, StopInsideAListenerIsRefused) {
   open();
   Outbox outbox{*storage_, options()};

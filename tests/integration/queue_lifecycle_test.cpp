@@ -214,6 +214,29 @@ TEST_P(QueueLifecycle, OptionsOutOfBoundsAreNamed) {
   EXPECT_THROW((void)queue().poll(10'001), Error);
 }
 
+struct Speechless : std::exception {
+  [[nodiscard]] const char* what() const noexcept override { return nullptr; }
+};
+
+TEST_P(QueueLifecycle, AnExceptionWithoutAMessageIsAFailureNotTheEnd) {
+  open(true);
+  EventManager manager(queue(), manager_options());
+  manager.register_handler("speechless", "T", [](const Event&) { throw Speechless{}; });
+  queue().publish(event());
+  EXPECT_EQ(manager.process_available(), 1U);
+  EXPECT_EQ(count("event_queue", "status = 0 and last_error like '%an exception without a message%'"), 1);
+
+  QueueOptions options;
+  options.clock = &clock_;
+  options.log = [](LogLevel, std::string_view) {};
+  EventBus bus(storage(), options);
+  EventRouter router;
+  router.on("Bus", [](const Event&) { throw Speechless{}; });
+  bus.publish(event("{}", "Bus"));
+  EXPECT_TRUE(bus.process_one(router));
+  EXPECT_EQ(only_entry().status, QueueStatus::failed);
+}
+
 TEST_P(QueueLifecycle, TheBus) {
   open(true);
   QueueOptions options;

@@ -5,6 +5,7 @@
 // that did not come or has changed.
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -14,6 +15,7 @@
 #include "backends/mariadb/claim_plan.hpp"
 #include "backends/mariadb/in_list.hpp"
 #include "backends/mariadb/outbox_store.hpp"
+#include "storage/next_token.hpp"
 #include "storage/row_decoder.hpp"
 
 namespace postrider::mariadb {
@@ -54,7 +56,7 @@ Locked read_locked(const RowView& row) {
                                .occurred_at = time_of(row.integer(C::occurred_at)),
                                .created_at = time_of(row.integer(C::created_at)),
                                .attempts = row.integer(C::attempts),
-                               .token = row.integer(C::token) + 1});
+                               .token = static_cast<std::int64_t>(next_token(row.integer(C::token)))});
   return locked;
 }
 
@@ -152,7 +154,8 @@ class Claim {
     std::size_t room = request_.limit - result_.size();
     const std::size_t at_once =
         keys.size() == 1 ? room : std::min(room, std::max<std::size_t>(8, 2 * room / keys.size()));
-    const std::vector<std::vector<RowState>> states = read_runs(keys, 0, at_once);
+    const std::vector<std::vector<RowState>> states =
+        read_runs(keys, std::numeric_limits<std::int64_t>::min(), at_once);
     std::vector<std::int64_t> wanted;
     std::vector<std::size_t> lengths;
     for (std::size_t i = 0; i < keys.size(); ++i) {
@@ -174,7 +177,9 @@ class Claim {
 
   /// Goes on with a run that was longer than what was read of it.
   void lock_rest(Key& key, std::size_t room) {
-    const std::vector<RowState> states = read_runs({&key, 1}, key.run.back().state.seq, room).front();
+    const std::int64_t last = key.run.back().state.seq;
+    if (last == std::numeric_limits<std::int64_t>::max()) return;
+    const std::vector<RowState> states = read_runs({&key, 1}, last + 1, room).front();
     const auto end = std::find_if(states.begin(), states.end(),
                                   [&](const RowState& row) { return !claimable(row, now_); });
     std::vector<std::int64_t> wanted;
@@ -183,8 +188,8 @@ class Claim {
     extend(key, {states.begin(), end}, rows);
   }
 
-  /// The pending rows of each key after `after`, in order of seq, as they are committed now.
-  std::vector<std::vector<RowState>> read_runs(std::span<const Key> keys, std::int64_t after,
+  /// The pending rows of each key from this seq on, in order of seq, as they are committed now.
+  std::vector<std::vector<RowState>> read_runs(std::span<const Key> keys, std::int64_t from,
                                                std::size_t limit) {
     const ListSql::Sized sized = sql_.key_runs.for_count(keys.size());
     std::vector<Value> params;
@@ -192,7 +197,7 @@ class Claim {
     for (std::size_t i = 0; i < sized.places; ++i) {
       const bool used = i < keys.size();
       if (used) at.emplace(keys[i].name, i);
-      params.insert(params.end(), {used ? Value(keys[i].name) : Value(nullptr), Value(after), Value(limit)});
+      params.insert(params.end(), {used ? Value(keys[i].name) : Value(nullptr), Value(from), Value(limit)});
     }
     std::vector<std::vector<RowState>> runs(keys.size());
     link_.run(sized.sql, params, [&](const RowView& row) {

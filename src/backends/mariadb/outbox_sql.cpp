@@ -36,7 +36,7 @@ OutboxSql::OutboxSql(const Identifier& schema)
           "{list}",
           over(table, "(SELECT pending_key, seq, " POSTRIDER_MICROS("available_at") ", " POSTRIDER_MICROS(
                           "lease_until") ", owner FROM {table} FORCE INDEX (outbox_event_key) "
-                                         "WHERE pending_key = ? AND seq > ? ORDER BY seq LIMIT ?)"),
+                                         "WHERE pending_key = ? AND seq >= ? ORDER BY seq LIMIT ?)"),
           " UNION ALL "),
       lock_rows(over(
           table,
@@ -47,7 +47,7 @@ OutboxSql::OutboxSql(const Identifier& schema)
           "SELECT seq FROM {table} FORCE INDEX (PRIMARY) WHERE seq IN ({list}) AND due_at <= " POSTRIDER_AT
           " FOR UPDATE SKIP LOCKED")),
       take(over(table, "UPDATE {table} FORCE INDEX (PRIMARY) SET owner = ?, lease_until = " POSTRIDER_AT
-                       ", token = token + 1 WHERE seq IN ({list})")),
+                       ", token = token % 1000000000000000000 + 1 WHERE seq IN ({list})")),
       defer(over(table, "UPDATE {table} SET owner = NULL, lease_until = " POSTRIDER_AT " WHERE seq = ?")),
       lock_held(over(table,
                      "SELECT seq, event_id, token, owner FROM {table} FORCE INDEX (outbox_event_id) "

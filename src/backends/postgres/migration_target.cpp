@@ -49,8 +49,14 @@ void PostgresMigrationTarget::lock() {
 
 std::vector<int> PostgresMigrationTarget::applied() {
   std::vector<int> versions;
-  const std::array<Value, 1> params{Value(table_)};
-  if (execute("SELECT to_regclass($1)", params).is_null(0, 0)) return versions;
+  const std::array<Value, 1> params{Value(schema_)};
+  // Not to_regclass, nor to_regnamespace below: they answer from a cache that does not learn what others have
+  // committed while this transaction waited for the lock. Reading the catalog's tables does.
+  const Rows found = execute(
+      "SELECT 1 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+      "WHERE n.nspname = $1 AND c.relname = 'schema_migrations'",
+      params);
+  if (found.empty()) return versions;
   const Rows rows = execute("SELECT version FROM " + table_ + " ORDER BY version");
   for (std::size_t i = 0; i < rows.size(); ++i) versions.push_back(static_cast<int>(rows.integer(i, 0)));
   return versions;
@@ -64,7 +70,7 @@ void PostgresMigrationTarget::apply(const MigrationStep& step) {
   const std::array<Value, 1> schema_name{Value(schema_)};
   if (step.up) {
     // Asked first, because CREATE SCHEMA IF NOT EXISTS needs the right to create one even when it is there.
-    if (execute("SELECT to_regnamespace($1)", schema_name).is_null(0, 0)) {
+    if (execute("SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1", schema_name).empty()) {
       execute_script("CREATE SCHEMA " + schema_ + "; COMMENT ON SCHEMA " + schema_ + " IS '" +
                      std::string(ours) + "'");
     }

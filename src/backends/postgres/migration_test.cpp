@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/postgres.hpp"
@@ -66,6 +69,36 @@ TEST_F(MigrationTest, ManyAtOnce) {
   for (auto& run : runs) worked += run.get().steps.empty() ? 0 : 1;
   EXPECT_EQ(worked, 1);
   store().check_schema();
+}
+
+/// Another run that has the lock, changes the schema by hand, and ends when this one waits for it.
+TEST_F(MigrationTest, SeesWhatWasDoneWhileItWaitedForTheLock) {
+  StorageOptions one_connection = database_->options();
+  one_connection.pool_size = 1;  // whose caches know the state before
+  const std::unique_ptr<Storage> waiting = database_->open_another(one_connection);
+  const std::string lock_key = "hashtextextended('postrider migrations of " + schema() + "', 0)";
+  const auto while_it_waits = [&](const std::string& change) {
+    const test::NativeConnection other = connect();
+    run(other, "BEGIN; SELECT pg_advisory_xact_lock(" + lock_key + ")");
+    std::future<MigrationReport> run_of_ours =
+        std::async(std::launch::async, [&] { return waiting->migrate(); });
+    const std::string waits =
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND "
+        "(classid::bigint << 32 | objid::bigint) = " +
+        lock_key;
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{30};
+    while (query(waits).integer(0, 0) == 0 && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+    }
+    run(other, change);
+    run(other, "COMMIT");
+    return run_of_ours.get();
+  };
+  EXPECT_THROW(waiting->outbox_store().check_schema(), Error) << "nothing is there";
+  EXPECT_EQ(while_it_waits("CREATE SCHEMA " + schema()).from, 0);
+  waiting->outbox_store().check_schema();
+  EXPECT_EQ(while_it_waits("DROP SCHEMA " + schema() + " CASCADE").from, 0);
+  waiting->outbox_store().check_schema();
 }
 
 TEST_F(MigrationTest, WithoutTablesEveryVerbSaysWhatToCall) {

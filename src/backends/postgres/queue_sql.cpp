@@ -58,7 +58,7 @@ class Texts {
       return "status = CASE WHEN p.quarantine THEN 0 ELSE 1 END, "
              "attempts = CASE WHEN p.quarantine THEN t.attempts ELSE least(t.attempts, 2147483646) + 1 END, "
              "crashes = CASE WHEN p.abandoned THEN least(t.crashes, 2147483646) + 1 ELSE t.crashes END, "
-             "token = t.token + 1, "
+             "token = t.token % 1000000000000000000 + 1, "
              "owner = CASE WHEN p.quarantine THEN NULL ELSE $1::text END, "
              "lease_until = CASE WHEN p.quarantine THEN NULL ELSE " +
              now +

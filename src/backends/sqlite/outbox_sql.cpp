@@ -20,8 +20,8 @@ OutboxSql::OutboxSql(const Identifier& schema) {
                 " where due_at <= ? and ordering_key is not null order by due_at, seq limit ?";
   run_of_key = "select seq, available_at, due_at, owner, lease_until from " + table +
                " where ordering_key = ? and due_at is not null order by seq";
-  take = update + "owner = ?, lease_until = ?, token = token + 1 where seq = ?" + " returning " +
-         std::string(event_columns) + ", attempts, token";
+  take = update + "owner = ?, lease_until = ?, token = token % 1000000000000000000 + 1 where seq = ?" +
+         " returning " + std::string(event_columns) + ", attempts, token";
   defer = update + "owner = null, lease_until = ? where seq = ?";
   renew = update + "lease_until = ?" + if_held + " and owner is not null";
   done = update + "status = 1, done_at = ?, " + free_again + if_held;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backends/sqlite/event_columns.hpp"
+#include "storage/next_token.hpp"
 
 namespace postrider::sqlite {
 namespace {
@@ -167,7 +168,7 @@ QueueClaim::Found QueueClaim::read(const Statement& row, Fate fate) {
   if (abandoned && fate == Fate::take) ++abandoned_;
   Found found{.event = {}, .fate = fate, .owner = std::string(row.text(column_owner))};
   QueuedEvent& event = found.event;
-  event.claim = {.id = QueueId{row.integer(column_id)}, .token = Token{row.integer(column_token) + 1}};
+  event.claim = {.id = QueueId{row.integer(column_id)}, .token = next_token(row.integer(column_token))};
   event.crashes = count(row.integer(column_crashes) + (abandoned ? 1 : 0));
   if (fate == Fate::quarantine) return found;
   const OutboxColumns columns = read_event(row);

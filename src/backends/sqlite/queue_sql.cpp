@@ -43,10 +43,11 @@ QueueSql::QueueSql(const Identifier& schema) {
              " where ordering_key > ? and quarantined_at is null order by ordering_key, id limit 1";
   key_rows = row + " where ordering_key = ? and id > ? and quarantined_at is null order by id";
   take = "update " + queue +
-         " set status = 1, attempts = attempts + 1, token = token + 1, owner = ?, lease_until = ?, crashes = "
-         "?, processing_started_at = ?, updated_at = ? where id = ?";
+         " set status = 1, attempts = attempts + 1, token = token % 1000000000000000000 + 1, owner = ?, "
+         "lease_until = ?, crashes = ?, processing_started_at = ?, updated_at = ? where id = ?";
   quarantine = "update " + queue + " set " + free_again +
-               ", token = token + 1, crashes = ?, last_error = ?, quarantined_at = ?, updated_at = ?"
+               ", token = token % 1000000000000000000 + 1, crashes = ?, last_error = ?, quarantined_at = ?, "
+               "updated_at = ?"
                " where id = ?";
   renew = "update " + queue + " set lease_until = ?" + if_held;
   const std::string moved = "id, token, " + columns + ", priority, attempts, crashes, processing_started_at";

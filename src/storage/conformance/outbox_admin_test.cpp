@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/conformance/outbox_fixture.hpp"
+#include "storage/next_token.hpp"
 
 namespace postrider::conformance {
 namespace {
@@ -164,6 +165,15 @@ TEST_P(OutboxAdminVerbs, ReplayMakesThemNewAndDueNow) {
   EXPECT_THAT(claim("n1"), ElementsAre("a"));
   EXPECT_EQ(held("a").token, Token{3}) << "raised by the replay, then by the claim";
   EXPECT_EQ(record("b").status, EventStatus::dead);
+}
+
+TEST_P(OutboxAdminVerbs, ADeadLetterWhoseTokenCannotGrowIsEditedAndReplayed) {
+  for (const char* id : {"edited", "replayed"}) bury(id);
+  sql("update " + table() + " set token = ?", last_token);
+  EXPECT_TRUE(admin().edit_dead(EventId("edited"), PayloadKind::json, "[1]", {}));
+  EXPECT_EQ(admin().revive_dead({.ids = {EventId("replayed")}}, 100), 1);
+  EXPECT_EQ(claim("n1"), std::vector<std::string>{"replayed"});
+  EXPECT_EQ(held("replayed").token, Token{2});
 }
 
 TEST_P(OutboxAdminVerbs, ReplayHasALimitAndTakesTheOldestDeathsFirst) {

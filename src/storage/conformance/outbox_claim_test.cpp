@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "storage/conformance/outbox_fixture.hpp"
+#include "storage/next_token.hpp"
 
 namespace postrider::conformance {
 namespace {
@@ -173,6 +174,18 @@ TEST_P(OutboxClaim, HazardO7_ARowThatIsNoEventDoesNotStopTheBatch) {
   }
   EXPECT_THAT(record("headers").last_error, HasSubstr("header"));
   EXPECT_EQ(record("headers").headers_json, R"({"a": [1]})") << "an operator sees what is there";
+}
+
+TEST_P(OutboxClaim, HazardO7_ATokenThatCannotGrowDoesNotStopEveryClaim) {
+  publish("free");
+  publish("keyed", {.key = "k"});
+  publish("other");
+  sql("update " + table() + " set token = ? where event_id <> ?", last_token, "other");
+  EXPECT_THAT(claim("n1"), UnorderedElementsAre("free", "keyed", "other"));
+  EXPECT_EQ(held("free").token, Token{1}) << "it starts again";
+  EXPECT_EQ(held("keyed").token, Token{1});
+  EXPECT_EQ(complete({EventId("free"), Token{last_token}}, Completion::Kind::done), 0U);
+  for (const char* id : {"free", "keyed", "other"}) EXPECT_EQ(done(id), 1U) << id;
 }
 
 TEST_P(OutboxClaim, RowsPublishedMeanwhileAreFoundByTheNextClaim) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
+
 #include "storage/conformance/outbox_fixture.hpp"
 
 namespace postrider::conformance {
@@ -25,6 +27,16 @@ POSTRIDER_FOR_EACH_BACKEND(OutboxOrder);
 TEST_P(OutboxOrder, ARunComesInOrderOfPublication) {
   publish_all({"c", "a", "b"}, {.key = "k"});
   EXPECT_THAT(claim("n1"), ElementsAre("c", "a", "b"));
+}
+
+TEST_P(OutboxOrder, HazardO7_ANegativeSeqIsAPlaceLikeAnyOther) {
+  publish_all({"a", "b", "c"}, {.key = "k"});
+  const std::string set_seq = "update " + table() + " set seq = ? where event_id = ?";
+  sql(set_seq, std::numeric_limits<std::int64_t>::min(), "b");
+  sql(set_seq, std::int64_t{-7}, "c");
+  EXPECT_THAT(claim("n1", 2), ElementsAre("b", "c"));
+  for (const char* id : {"b", "c"}) EXPECT_EQ(done(id), 1U);
+  EXPECT_THAT(claim("n1", 2, 30s, {"k"}), ElementsAre("a"));
 }
 
 TEST_P(OutboxOrder, ARunIsCutByTheLimitAndWaitsForItsHead) {

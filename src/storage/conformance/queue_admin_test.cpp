@@ -9,6 +9,7 @@
 
 #include "postrider/error.hpp"
 #include "storage/log_store.hpp"
+#include "storage/next_token.hpp"
 #include "storage/queue_admin_store.hpp"
 #include "support/queue_rows.hpp"
 
@@ -205,6 +206,16 @@ TEST_P(QueueAdminVerbs, RequeueMakesThemPendingAndFencesTheWorker) {
   EXPECT_EQ(row.attempts, 2);
   EXPECT_EQ(record(2).token, Token{3});
   EXPECT_EQ(record(3).token, Token{4});
+}
+
+TEST_P(QueueAdminVerbs, ATokenThatCannotGrowStartsAgain) {
+  for (const std::int64_t id : {1, 2}) {
+    rows_->queue({.id = id, .status = Status::processing, .token = last_token, .owner = "n", .lease = 1h});
+  }
+  EXPECT_EQ(apply(QueueAction::requeue, {.ids = {QueueId{1}}}), 1);
+  EXPECT_EQ(record(1).token, Token{1});
+  EXPECT_EQ(apply(QueueAction::cancel, {.ids = {QueueId{2}}}), 1);
+  EXPECT_EQ(rows_->cell("select token from " + database_->table("event_log") + " where id = 2"), "1");
 }
 
 TEST_P(QueueAdminVerbs, ReleaseTakesThemOutOfQuarantine) {

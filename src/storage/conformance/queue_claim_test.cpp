@@ -4,12 +4,14 @@
 #include <thread>
 
 #include "storage/conformance/queue_fixture.hpp"
+#include "storage/next_token.hpp"
 
 namespace postrider::conformance {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
 
 class QueueClaim : public QueueConformance {
  protected:
@@ -275,6 +277,25 @@ TEST_P(QueueClaim, TwoClaimersNeverGetTheSameRow) {
   EXPECT_EQ(std::set<std::string>(seen.begin(), seen.end()).size(), static_cast<std::size_t>(rows));
   EXPECT_EQ(log_rows().size(), static_cast<std::size_t>(rows));
   EXPECT_THAT(queue_rows(), IsEmpty());
+}
+
+TEST_P(QueueClaim, ATokenThatCannotGrowDoesNotStopEveryClaim) {
+  publish_all({"free", "other"});
+  publish("keyed", {.key = "k"});
+  sql("update " + queue() + " set token = ? where event_id <> ?", last_token, "other");
+  EXPECT_THAT(claim(), UnorderedElementsAre("free", "keyed", "other"));
+  EXPECT_EQ(held("free").token, Token{1}) << "it starts again";
+  for (const char* name : {"free", "keyed", "other"}) EXPECT_EQ(finalize(name), Settled::applied) << name;
+}
+
+TEST_P(QueueClaim, ARowWhoseTokenCannotGrowGoesToQuarantine) {
+  publish("a");
+  ASSERT_THAT(claim({.max_crashes = 1}), ElementsAre("a"));
+  sql("update " + queue() + " set token = ?", last_token);
+  clock_.advance(31s);
+  EXPECT_THAT(claim({.max_crashes = 1}), IsEmpty());
+  EXPECT_TRUE(row("a").quarantined.has_value());
+  EXPECT_EQ(row("a").token, 1);
 }
 
 TEST_P(QueueClaim, ARowThatIsNoEventDoesNotStopTheBatch) {
