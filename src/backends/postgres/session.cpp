@@ -65,6 +65,12 @@ void PooledSession::commit() {
       throw make_error("cannot commit",
                        {.message = "the server closed the connection", .connection_lost = true});
     }
+    // COMMIT outside a transaction succeeds, with a warning.
+    if (!active()) {
+      throw Error(ErrorCode::not_in_transaction, "cannot commit",
+                  "one of its statements ended the transaction",
+                  "look at what is there before you repeat it");
+    }
     Pipeline pipeline(*connection_, "cannot commit");
     pipeline.send_commit(false);
     (void)pipeline.finish();
