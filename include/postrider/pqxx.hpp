@@ -21,7 +21,9 @@ namespace postgres::detail {
 /// The same error that our own connections would throw.
 [[nodiscard]] Error error_from(std::string_view what, const std::string& sqlstate, std::string_view message,
                                bool connection_lost);
-[[nodiscard]] std::string numbered(std::string_view sql);
+/// With `$1` for `?`. Throws Error(invalid_argument) unless it has as many placeholders as values.
+[[nodiscard]] std::string numbered(std::string_view sql, std::size_t values);
+[[nodiscard]] std::string cannot_run(std::string_view sql);
 /// `\x` and hex digits: the text form of bytea.
 [[nodiscard]] std::string bytea_text(std::string_view bytes);
 [[nodiscard]] std::string number_text(double number);
@@ -43,7 +45,8 @@ class PqxxSession final : public TxSession {
   [[nodiscard]] bool active() const noexcept override { return !ended_; }
 
   Rows execute(std::string_view sql, std::span<const Value> params) override {
-    constexpr std::string_view what = "cannot run a statement";
+    const std::string what = postgres::detail::cannot_run(sql);
+    const std::string text = postgres::detail::numbered(sql, params.size());
     std::vector<std::string> texts;
     texts.reserve(params.size());
     std::vector<const char*> values;  // null: NULL
@@ -56,7 +59,6 @@ class PqxxSession final : public TxSession {
         values.push_back(texts.back().c_str());
       }
     }
-    const std::string text = postgres::detail::numbered(sql);
     try {
       // pqxx runs parametrised statements after the end of a transaction as well, where they would commit by
       // themselves; plain ones it refuses. One more round trip, against an event that nobody asked to commit.

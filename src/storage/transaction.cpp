@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "core/utf8.hpp"
+#include "core/wording.hpp"
 #include "postrider/error.hpp"
 #include "postrider/log.hpp"
 #include "storage/transaction_control.hpp"
@@ -98,7 +98,7 @@ void Tx::check_control(std::string_view sql) {
       // Behind our back, rows would be rolled back whose events are then delivered, or committed although
       // their transaction fails later.
       throw Error(
-          ErrorCode::invalid_argument, "cannot run '" + utf8_repaired(utf8_prefix(sql, 80)) + "'",
+          ErrorCode::invalid_argument, cannot_run(sql),
           "it would end the transaction behind its object's back",
           "call commit() or rollback() of the transaction; SAVEPOINT, RELEASE and ROLLBACK TO are allowed");
     case TransactionControl::undoes:

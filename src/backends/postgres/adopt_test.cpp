@@ -185,7 +185,7 @@ TEST_F(AdoptTest, PqxxTransactionThatHasEndedIsNoticed) {
   EXPECT_EQ(error.code(), ErrorCode::not_in_transaction);
   EXPECT_STREQ(
       error.what(),
-      "postrider: cannot run a statement: the pqxx transaction has been committed or aborted already. "
+      "postrider: cannot run 'SELECT 1': the pqxx transaction has been committed or aborted already. "
       "Hint: publish before commit(), or begin a new pqxx::work");
   EXPECT_FALSE(tx.active());
 }
@@ -215,6 +215,17 @@ TEST_F(AdoptTest, PqxxContentionIsWorthAnotherTry) {
     EXPECT_EQ(error.sqlstate(), state);
     EXPECT_TRUE(error.retryable());
   }
+}
+
+TEST_F(AdoptTest, PqxxStatementsCountTheirValues) {
+  pqxx::connection connection(url());
+  pqxx::work work(connection);
+  AdoptedTx tx = pqxx_adopt(work);
+  const Error error = error_of([&] { tx.execute("SELECT ?, ?", 1); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << error.what();
+  EXPECT_FALSE(error.connection_lost());
+  EXPECT_NE(std::string(error.what()).find("it has 2 placeholders and was given 1 value"), std::string::npos)
+      << error.what();
 }
 
 TEST_F(AdoptTest, PqxxNontransactionIsRefused) {

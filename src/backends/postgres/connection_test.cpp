@@ -211,6 +211,14 @@ TEST_F(ConnectionTest, StatementThatEndsTheTransactionIsNoticed) {
   EXPECT_EQ(error_of([&] { tx.commit(); }).code(), ErrorCode::not_in_transaction);
 }
 
+TEST_F(ConnectionTest, AValueWithoutATypeHintsAtACast) {
+  Transaction tx = storage().begin();
+  const Error error = error_of([&] { tx.execute("SELECT ? IS NULL", nullptr); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << error.what();
+  EXPECT_EQ(error.sqlstate(), "42P18");
+  EXPECT_NE(std::string(error.what()).find("::text"), std::string::npos) << error.what();
+}
+
 TEST_F(ConnectionTest, ValuesOfEveryKindArrive) {
   Transaction tx = storage().begin();
   const std::string bytes("\0\x01\xff", 3);

@@ -22,11 +22,6 @@ bool is_full(sqlite3* db, int primary) {
   return cause == ENOSPC || cause == EDQUOT;
 }
 
-bool names_our_table(std::string_view message) {
-  return message.find("_outbox_event") != std::string_view::npos ||
-         message.find("_schema_migrations") != std::string_view::npos;
-}
-
 Error classify(sqlite3* db, std::string_view what, bool committing) {
   const int extended = sqlite3_extended_errcode(db);
   const int primary = extended & 0xff;
