@@ -23,6 +23,13 @@ class Words {
  public:
   Words(BackendKind kind, std::string_view sql) : kind_(kind), sql_(sql) {}
 
+  /// The next one that is no semicolon.
+  std::string first() {
+    std::string word = next();
+    while (word == ";") word = next();
+    return word;
+  }
+
   /// Empty at the end. What is no word (a sign, a literal, a variable of the user's) comes as one sign.
   std::string next() {
     skip_blank();
@@ -143,8 +150,7 @@ TransactionControl mariadb_control(const std::string& first, Words& words) {
 TransactionControl transaction_control(BackendKind kind, std::string_view sql) {
   constexpr std::array<std::string_view, 4> always{"BEGIN", "COMMIT", "END", "ABORT"};
   Words words(kind, sql);
-  std::string first = words.next();
-  while (first == ";") first = words.next();
+  const std::string first = words.first();
   if (one_of(first, always)) return TransactionControl::ends;
   if (first == "ROLLBACK") {
     std::string second = words.next();
@@ -155,6 +161,10 @@ TransactionControl transaction_control(BackendKind kind, std::string_view sql) {
     if (words.next() == "TRANSACTION") return TransactionControl::ends;
   }
   return kind == BackendKind::mariadb ? mariadb_control(first, words) : TransactionControl::none;
+}
+
+std::string first_word(BackendKind kind, std::string_view sql) {
+  return Words(kind, sql).first();
 }
 
 }  // namespace postrider

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "postrider/detail/tx_session.hpp"
@@ -19,5 +20,8 @@ enum class TransactionControl {
 /// the drivers refuse a text of several. DDL, which commits on MariaDB, is `none`: the server's answer tells
 /// of it.
 [[nodiscard]] TransactionControl transaction_control(BackendKind kind, std::string_view sql);
+
+/// In upper case, behind white space, comments and empty statements; empty when there is none.
+[[nodiscard]] std::string first_word(BackendKind kind, std::string_view sql);
 
 }  // namespace postrider

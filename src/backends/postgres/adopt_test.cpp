@@ -217,7 +217,7 @@ TEST_F(AdoptTest, PqxxContentionIsWorthAnotherTry) {
   }
 }
 
-TEST_F(AdoptTest, PqxxStatementsCountTheirValues) {
+TEST_F(AdoptTest, PqxxStatementsCountTheirValuesAndTheRowsTheyChange) {
   pqxx::connection connection(url());
   pqxx::work work(connection);
   AdoptedTx tx = pqxx_adopt(work);
@@ -226,6 +226,10 @@ TEST_F(AdoptTest, PqxxStatementsCountTheirValues) {
   EXPECT_FALSE(error.connection_lost());
   EXPECT_NE(std::string(error.what()).find("it has 2 placeholders and was given 1 value"), std::string::npos)
       << error.what();
+  tx.execute("CREATE TEMPORARY TABLE mine (a int) ON COMMIT DROP");
+  EXPECT_EQ(tx.execute("INSERT INTO mine SELECT generate_series(1, ?::int)", 3).affected, 3);
+  EXPECT_EQ(tx.execute("SELECT a FROM mine").affected, 0);
+  EXPECT_EQ(tx.execute("-- all\nUPDATE mine SET a = a + 1 RETURNING a").affected, 3);
 }
 
 TEST_F(AdoptTest, PqxxNontransactionIsRefused) {

@@ -211,6 +211,13 @@ TEST_F(ConnectionTest, StatementThatEndsTheTransactionIsNoticed) {
   EXPECT_EQ(error_of([&] { tx.commit(); }).code(), ErrorCode::not_in_transaction);
 }
 
+TEST_F(ConnectionTest, ReturnedRowsOfAChangeAreAffectedOnes) {
+  Transaction tx = storage().begin();
+  tx.execute("CREATE TEMPORARY TABLE mine (a int) ON COMMIT DROP");
+  EXPECT_EQ(tx.execute("INSERT INTO mine SELECT generate_series(1, $1::int) RETURNING a", 3).affected, 3);
+  EXPECT_EQ(tx.execute("WITH changed AS (SELECT a FROM mine) SELECT * FROM changed").affected, 0);
+}
+
 TEST_F(ConnectionTest, AValueWithoutATypeHintsAtACast) {
   Transaction tx = storage().begin();
   const Error error = error_of([&] { tx.execute("SELECT ? IS NULL", nullptr); });

@@ -9,6 +9,7 @@
 #include "backends/postgres/errors.hpp"
 #include "core/wording.hpp"
 #include "storage/placeholders.hpp"
+#include "storage/transaction_control.hpp"
 
 namespace postrider::postgres::detail {
 
@@ -17,6 +18,7 @@ namespace postrider::postgres::detail {
                                bool connection_lost);
 [[nodiscard]] std::string numbered(std::string_view sql, std::size_t values);
 [[nodiscard]] std::string cannot_run(std::string_view sql);
+[[nodiscard]] bool changes_rows(std::string_view sql);
 [[nodiscard]] std::string bytea_text(std::string_view bytes);
 [[nodiscard]] std::string number_text(double number);
 
@@ -38,6 +40,11 @@ std::string numbered(std::string_view sql, std::size_t values) {
 
 std::string cannot_run(std::string_view sql) {
   return postrider::cannot_run(sql);
+}
+
+bool changes_rows(std::string_view sql) {
+  const std::string word = first_word(BackendKind::postgres, sql);
+  return word == "INSERT" || word == "UPDATE" || word == "DELETE" || word == "MERGE";
 }
 
 std::string bytea_text(std::string_view bytes) {

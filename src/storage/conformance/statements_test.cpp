@@ -85,6 +85,28 @@ TEST_P(Statements, AnAdoptedTransactionCountsValuesToo) {
   foreign->rollback();
 }
 
+TEST_P(Statements, OnlyChangedRowsAreAffected) {
+  make_mine();
+  Transaction tx = storage().begin();
+  EXPECT_EQ(tx.execute("insert into " + mine() + " values (3, 'z')").affected, 1);
+  EXPECT_EQ(tx.execute("select * from " + mine()).affected, 0);
+  EXPECT_EQ(tx.execute("select * from " + mine()).size(), 3U);
+  EXPECT_EQ(tx.execute("update " + mine() + " set b = 'u' where a > ?", 1).affected, 2);
+  EXPECT_EQ(tx.execute("select a from " + mine() + " where a = ?", 99).affected, 0);
+  EXPECT_EQ(tx.execute("delete from " + mine()).affected, 3);
+  tx.rollback();
+}
+
+TEST_P(Statements, AnAdoptedTransactionCountsChangedRowsTheSameWay) {
+  make_mine();
+  const auto foreign = test::ForeignConnection::open(storage().kind(), database_->url());
+  foreign->begin();
+  AdoptedTx tx = foreign->adopt();
+  EXPECT_EQ(tx.execute("update " + mine() + " set b = 'u'").affected, 2);
+  EXPECT_EQ(tx.execute("select * from " + mine()).affected, 0);
+  foreign->rollback();
+}
+
 TEST_P(Statements, ValuesArriveAsWhatTheyAre) {
   make_mine();
   Transaction tx = storage().begin();
