@@ -296,6 +296,28 @@ TEST_P(OutboxNodes, AnEmptyListenerIsRefusedWhenItIsRegistered) {
   EXPECT_THROW(outbox.on("T", empty), Error);
 }
 
+TEST_P(OutboxNodes, AFailedAttemptIsNotSilent) {
+  open();
+  std::vector<std::string> warnings;
+  OutboxOptions chosen = without_poller();
+  chosen.inline_dispatch = true;
+  chosen.log = [&](LogLevel level, std::string_view line) {
+    EXPECT_EQ(level, LogLevel::warning) << line;
+    warnings.emplace_back(line);
+  };
+  Outbox outbox{*storage_, chosen};
+  outbox.on("Fails", [](const Event&) { throw std::runtime_error("out of paper"); });
+  outbox.start();
+  for (int i = 0; i < 3; ++i) {
+    publish(outbox, event("Fails"));
+    publish(outbox, event("Unheard"));
+  }
+  ASSERT_EQ(warnings.size(), 2U);
+  EXPECT_NE(warnings[0].find("of type Fails failed: out of paper"), std::string::npos) << warnings[0];
+  EXPECT_NE(warnings[1].find("no listener is registered for event type 'Unheard'"), std::string::npos)
+      << warnings[1];
+}
+
 TEST_P(OutboxNodes, NonsenseThatWouldStopEveryPollerIsRefusedByTheTable) {
   open();
   const std::string insert =
