@@ -4,6 +4,7 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -157,19 +158,18 @@ void Connection::close() noexcept {
 }
 
 void Connection::open(const ConnectionOptions& options) {
-  // Without SQLITE_OPEN_URI, but some builds take URIs by default: a path that looks like one is made to look
-  // like a path.
-  const std::string path = options.path.starts_with("file:") ? "./" + options.path : options.path;
+  const std::string& path = options.path;  // none that begins with "file:", which some builds take for a URI
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
   if (!options.read_only) flags |= SQLITE_OPEN_CREATE;
   const int code = sqlite3_open_v2(path.c_str(), &db_, flags, nullptr);
   if (code != SQLITE_OK) {
-    throw to_open_error(options.name, path, db_ == nullptr ? "out of memory" : sqlite3_errmsg(db_), code);
+    throw to_open_error(options.name, path, db_ == nullptr ? "out of memory" : sqlite3_errmsg(db_), code,
+                        db_ == nullptr ? ENOMEM : sqlite3_system_errno(db_));
   }
   sqlite3_extended_result_codes(db_, 1);
   sqlite3_busy_timeout(db_, to_millis(options.busy_timeout));
   if (sqlite3_db_readonly(db_, "main") == 1) {
-    throw to_open_error(options.name, path, "the file may only be read", SQLITE_CANTOPEN);
+    throw to_open_error(options.name, path, "the file may only be read", SQLITE_CANTOPEN, 0);
   }
   try {
     enter_wal(options);
@@ -177,7 +177,8 @@ void Connection::open(const ConnectionOptions& options) {
     if (options.read_only) run("PRAGMA query_only=1");
   } catch (const Error& error) {
     if (error.code() == ErrorCode::unsupported || error.code() == ErrorCode::storage_full) throw;
-    throw to_open_error(options.name, path, sqlite3_errmsg(db_), sqlite3_extended_errcode(db_));
+    throw to_open_error(options.name, path, sqlite3_errmsg(db_), sqlite3_extended_errcode(db_),
+                        sqlite3_system_errno(db_));
   }
 }
 
