@@ -296,6 +296,21 @@ TEST_P(OutboxNodes, AnEmptyListenerIsRefusedWhenItIsRegistered) {
   EXPECT_THROW(outbox.on("T", empty), Error);
 }
 
+TEST_P(OutboxNodes, APollOfAnOutboxThatDoesNotRunLeavesEverythingWhereItIs) {
+  open();
+  Outbox outbox{*storage_, without_poller()};
+  outbox.on_all(seen_);
+  const EventId id = publish(outbox, event());
+  EXPECT_EQ(outbox.poll(), 0U);
+  EXPECT_EQ(row(id)->owner, "") << "not claimed either";
+  outbox.start();
+  EXPECT_EQ(outbox.poll(), 1U);
+  ASSERT_TRUE(seen_.await(1));
+  outbox.stop();
+  publish(outbox, event());
+  EXPECT_EQ(outbox.poll(), 0U);
+}
+
 TEST_P(OutboxNodes, AFailedAttemptIsNotSilent) {
   open();
   std::vector<std::string> warnings;
