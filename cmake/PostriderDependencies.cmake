@@ -3,7 +3,7 @@
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
-find_package(SQLite3 3.35 REQUIRED)
+find_package(SQLite3 3.37 REQUIRED) # STRICT tables
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 find_package(PkgConfig QUIET)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Headers, libraries, the CMake package (components postgres, mariadb) and the pkg-config files.
+# Headers, libraries, the CMake package (components sqlite, postgres, mariadb) and the pkg-config files.
 if(NOT POSTRIDER_INSTALL)
   return()
 endif()

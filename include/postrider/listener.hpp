@@ -18,7 +18,8 @@ class Outcome {
   enum class Kind { done, retry_after, failed, dead };
 
   [[nodiscard]] static Outcome done() { return Outcome(Kind::done, {}, {}); }
-  /// Come back later, not counted as an attempt: the other side asked for patience.
+  /// Come back later, not counted as an attempt: the other side asked for patience. A delay below zero counts
+  /// as zero, one above 365 days as 365 days.
   [[nodiscard]] static Outcome retry_after(Duration delay) { return Outcome(Kind::retry_after, delay, {}); }
   /// Like throwing an exception with this text: counted, retried by the policy, dead after the last attempt.
   [[nodiscard]] static Outcome failed(std::string reason) {

@@ -48,8 +48,9 @@ struct OutboxOptions {
   /// Instead of the exponential policy made of the two delays above.
   std::shared_ptr<const RetryPolicy> retry_policy{};
 
-  /// How long a node's claim on a row lasts without renewal. A crashed node's events are delivered by another
-  /// one, or by its successor, after this time at the latest. Living nodes renew theirs.
+  /// How long a node's claim on a row lasts without renewal. A crashed node's events are free for another
+  /// one, or for its successor, after this time; its poller finds them within `poller_interval` from then.
+  /// Living nodes renew theirs.
   Duration lease = std::chrono::seconds{30};
   /// Events of the same aggregate (type and id) are delivered in order, as if it were their ordering key.
   bool order_by_aggregate = false;
@@ -132,8 +133,8 @@ class Outbox final : public Service {
   [[nodiscard]] bool running() const noexcept override;
 
   /// One cycle of the poller, now, on this thread; returns how many events it queued. For tests and for
-  /// programs with a schedule of their own (`poller_enabled = false`). Does nothing while the outbox is not
-  /// running; `stop` waits for it.
+  /// programs with a schedule of their own (`poller_enabled = false`). Before `start` and after `stop` it
+  /// does not look into the database and returns 0; `stop` waits for it.
   std::size_t poll();
 
   /// Dead letters, purge and counts.

@@ -21,7 +21,11 @@ namespace postgres::detail {
 /// The same error that our own connections would throw.
 [[nodiscard]] Error error_from(std::string_view what, const std::string& sqlstate, std::string_view message,
                                bool connection_lost);
-[[nodiscard]] std::string numbered(std::string_view sql);
+/// With `$1` for `?`. Throws Error(invalid_argument) unless it has as many placeholders as values.
+[[nodiscard]] std::string numbered(std::string_view sql, std::size_t values);
+[[nodiscard]] std::string cannot_run(std::string_view sql);
+/// Whether it begins with INSERT, UPDATE, DELETE or MERGE.
+[[nodiscard]] bool changes_rows(std::string_view sql);
 /// `\x` and hex digits: the text form of bytea.
 [[nodiscard]] std::string bytea_text(std::string_view bytes);
 [[nodiscard]] std::string number_text(double number);
@@ -43,7 +47,8 @@ class PqxxSession final : public TxSession {
   [[nodiscard]] bool active() const noexcept override { return !ended_; }
 
   Rows execute(std::string_view sql, std::span<const Value> params) override {
-    constexpr std::string_view what = "cannot run a statement";
+    const std::string what = postgres::detail::cannot_run(sql);
+    const std::string text = postgres::detail::numbered(sql, params.size());
     std::vector<std::string> texts;
     texts.reserve(params.size());
     std::vector<const char*> values;  // null: NULL
@@ -56,12 +61,11 @@ class PqxxSession final : public TxSession {
         values.push_back(texts.back().c_str());
       }
     }
-    const std::string text = postgres::detail::numbered(sql);
     try {
       // pqxx runs parametrised statements after the end of a transaction as well, where they would commit by
       // themselves; plain ones it refuses. One more round trip, against an event that nobody asked to commit.
       work_.exec("");
-      return to_rows(run(text, values));
+      return to_rows(sql, run(text, values));
     } catch (const pqxx::serialization_failure& error) {
       // These two are no sql_error in pqxx 6, and have no sqlstate there.
       throw postgres::detail::error_from(what, "40001", error.what(), false);
@@ -128,9 +132,11 @@ class PqxxSession final : public TxSession {
 #endif
   }
 
-  static Rows to_rows(const pqxx::result& result) {
+  static Rows to_rows(std::string_view sql, const pqxx::result& result) {
     Rows rows;
-    rows.affected = static_cast<std::int64_t>(result.affected_rows());
+    // For a SELECT the server counts the rows that it returned, and pqxx does not tell which command it was.
+    const bool changes = result.columns() == 0 || postgres::detail::changes_rows(sql);
+    rows.affected = changes ? static_cast<std::int64_t>(result.affected_rows()) : 0;
     for (const auto& row : result) {
       std::vector<Rows::Cell>& cells = rows.rows.emplace_back();
       for (const auto& field : row) {

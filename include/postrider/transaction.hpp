@@ -30,6 +30,10 @@ class Tx {
 
   /// Runs one statement. Parameters are bound, never pasted: write `?` for each (on PostgreSQL `$1`, `$2` …
   /// work as well; if the statement has any `$1`, question marks are left alone).
+  ///
+  /// A `Transaction` refuses statements that end it or begin another (COMMIT, ROLLBACK, BEGIN, …; on MariaDB
+  /// SET autocommit and LOCK TABLES too) with Error(invalid_argument). Savepoints may be used: events
+  /// published after a savepoint that is rolled back to are never delivered.
   template <class... Args>
   Rows execute(std::string_view sql, const Args&... args) {
     if constexpr (sizeof...(args) == 0) {
@@ -46,6 +50,10 @@ class Tx {
  protected:
   explicit Tx(std::unique_ptr<detail::TxSession> session) noexcept;
   std::unique_ptr<detail::TxSession> session_;
+  std::shared_ptr<detail::PartialRollbacks> partial_rollbacks_;  // made when first needed
+
+ private:
+  void check_control(std::string_view sql);
 };
 
 /// A transaction that this library began. Rolls back when destroyed without `commit`.
@@ -72,6 +80,9 @@ class Transaction final : public Tx {
   void commit();
   /// Rolls back and runs the after-rollback callbacks; does nothing when the transaction has ended.
   void rollback();
+
+  /// For those who remember what they wrote, to ask in an after-commit callback whether it is still there.
+  [[nodiscard]] const std::shared_ptr<detail::PartialRollbacks>& partial_rollbacks();
 
  private:
   std::vector<Callback> after_commit_;

@@ -68,7 +68,7 @@ void check_header(const std::string& name, const std::string& value) {
 
 void check_time(std::string_view field, std::optional<TimePoint> time) {
   if (time && (*time < EventLimits::earliest || *time > EventLimits::latest)) {
-    refuse(field, "it is not between the years 1000 and 9999", "no database stores other times");
+    refuse(field, "it is not between the years 1000 and 9999", "not every database stores other times");
   }
 }
 

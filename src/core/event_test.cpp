@@ -237,10 +237,10 @@ TEST(Event, TimesMustBeStorable) {
   const auto occurred = [](TimePoint t) { return refusal_of([=](EventBuilder& b) { b.occurred_at(t); }); };
   EXPECT_EQ(occurred(EventLimits::earliest), "accepted");
   EXPECT_EQ(occurred(EventLimits::latest), "accepted");
-  EXPECT_EQ(occurred(TimePoint::max()),
-            "postrider: event refused: occurred_at: it is not between the years 1000 and 9999. Hint: no "
-            "database stores "
-            "other times");
+  EXPECT_EQ(
+      occurred(TimePoint::max()),
+      "postrider: event refused: occurred_at: it is not between the years 1000 and 9999. Hint: not every "
+      "database stores other times");
   EXPECT_THAT(refusal_of([](EventBuilder& b) { b.deliver_at(TimePoint::min()); }),
               HasSubstr("refused: deliver_at"));
 }

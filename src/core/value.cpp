@@ -28,6 +28,11 @@ const Rows::Cell& cell(const Rows& rows, std::size_t row, std::size_t column) {
 
 }  // namespace
 
+void Value::refuse(std::uint64_t v) {
+  throw Error(ErrorCode::invalid_argument, "cannot bind " + std::to_string(v) + " as a parameter",
+              "it does not fit into a signed 64-bit integer", "pass it as text");
+}
+
 const std::string& Rows::text(std::size_t row, std::size_t column) const {
   const Cell& found = cell(*this, row, column);
   if (!found) {

@@ -5,7 +5,13 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <optional>
 #include <regex>
+#include <string>
+#include <type_traits>
 
 #include "postrider/error.hpp"
 #include "postrider/identifier.hpp"
@@ -69,6 +75,61 @@ TEST(Value, HoldsEachKindOfParameter) {
   EXPECT_EQ(std::get<std::string_view>(Value(text).get()).data(), text.data())
       << "text is borrowed, not copied";
   EXPECT_EQ(std::get<Blob>(Value(Blob{text}).get()).bytes, text);
+}
+
+enum Unscoped { one };
+enum class Scoped { one };
+struct LikeANumber {
+  operator double() const { return 1; }  // NOLINT(google-explicit-constructor)
+};
+
+// What would be bound as something else than it is does not compile.
+static_assert(!std::is_constructible_v<Value, int*>);
+static_assert(!std::is_constructible_v<Value, void*>);
+static_assert(!std::is_constructible_v<Value, const unsigned char*>);
+static_assert(!std::is_constructible_v<Value, std::string*>);
+static_assert(!std::is_constructible_v<Value, std::shared_ptr<int>>);
+static_assert(!std::is_constructible_v<Value, void (*)()>);
+static_assert(!std::is_constructible_v<Value, char>);
+static_assert(!std::is_constructible_v<Value, wchar_t>);
+static_assert(!std::is_constructible_v<Value, char8_t>);
+static_assert(!std::is_constructible_v<Value, char16_t>);
+static_assert(!std::is_constructible_v<Value, char32_t>);
+static_assert(!std::is_constructible_v<Value, long double>);
+static_assert(!std::is_constructible_v<Value, Unscoped>);
+static_assert(!std::is_constructible_v<Value, Scoped>);
+static_assert(!std::is_constructible_v<Value, LikeANumber>);
+static_assert(!std::is_constructible_v<Value, std::filesystem::path>, "its string would be gone too early");
+static_assert(!std::is_constructible_v<Value, std::optional<int*>>);
+static_assert(std::is_constructible_v<Value, char*>);
+static_assert(std::is_constructible_v<Value, std::int8_t>);
+static_assert(std::is_constructible_v<Value, std::optional<std::string>>);
+static_assert(std::is_convertible_v<std::string&, Value>);
+
+TEST(Value, NothingIsNull) {
+  const char* const no_text = nullptr;
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(Value(no_text).get()));
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(Value(std::optional<int>{}).get()));
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(Value(std::optional<std::string>{}).get()));
+}
+
+TEST(Value, AnOptionalIsWhatItHolds) {
+  const std::optional<std::string> text = "text";
+  EXPECT_EQ(std::get<std::string_view>(Value(text).get()).data(), text->data()) << "borrowed, not copied";
+  EXPECT_EQ(std::get<std::int64_t>(Value(std::optional<int>{7}).get()), 7);
+  EXPECT_EQ(std::get<std::int64_t>(Value(std::optional<bool>{true}).get()), 1);
+}
+
+TEST(Value, ANumberThatNoSqlIntegerHoldsIsRefused) {
+  constexpr auto largest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(std::get<std::int64_t>(Value(largest).get()), std::numeric_limits<std::int64_t>::max());
+  EXPECT_EQ(refusal([] { (void)Value(largest + 1); }),
+            "postrider: cannot bind 9223372036854775808 as a parameter: it does not fit into a signed 64-bit "
+            "integer. Hint: pass it as text");
+  EXPECT_EQ(std::get<std::int64_t>(Value(std::numeric_limits<std::int64_t>::min()).get()),
+            std::numeric_limits<std::int64_t>::min());
+  EXPECT_EQ(std::get<std::int64_t>(Value(std::uint8_t{255}).get()), 255);
+  EXPECT_EQ(std::get<double>(Value(0.5F).get()), 0.5);
 }
 
 TEST(Rows, GivesTextNumbersAndNull) {

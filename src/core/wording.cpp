@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "core/utf8.hpp"
+
 namespace postrider {
 
 std::string counted(std::size_t count, std::string_view noun) {
@@ -27,6 +29,11 @@ std::string text_of(Duration time) {
   const auto* unit = units.begin();
   while (time % unit->length != Duration::zero()) ++unit;
   return std::to_string(time / unit->length) + unit->name;
+}
+
+std::string cannot_run(std::string_view sql) {
+  const std::string_view begin = utf8_prefix(sql, 80);
+  return "cannot run '" + utf8_repaired(begin) + (begin.size() < sql.size() ? "…'" : "'");
 }
 
 }  // namespace postrider

@@ -27,5 +27,14 @@ TEST(Wording, ATimeIsInTheLargestUnitThatDividesIt) {
   EXPECT_EQ(text_of(Duration::min()), "-9223372036854775808 us");
 }
 
+TEST(Wording, OfAStatementItsBeginningIsEnough) {
+  EXPECT_EQ(cannot_run("select 1"), "cannot run 'select 1'");
+  std::string sql(80, 'x');
+  sql += "ä";
+  EXPECT_TRUE(cannot_run(sql).ends_with("xx…'")) << cannot_run(sql);
+  EXPECT_EQ(cannot_run(sql).size(), cannot_run("").size() + 80 + std::string_view("…").size());
+  EXPECT_EQ(cannot_run("\xff"), "cannot run '\uFFFD'");
+}
+
 }  // namespace
 }  // namespace postrider

@@ -58,6 +58,27 @@ struct Staged::Pending {
     std::erase_if(hot, [&](const OutboxItem& event) { return !there.contains(event.id()); });
     for (OutboxItem& event : hot) event.lease_end = asked + lease;
   }
+
+  /// Costs latency when it fails: the poller brings the events.
+  void verify_and_hand_over() noexcept {
+    try {
+      verify();
+      hand_over();
+    } catch (const std::exception& error) {
+      log(LogLevel::warning,
+          std::string("postrider: cannot confirm a committed event, the poller will bring it: ") +
+              error.what());
+    }
+  }
+
+  /// After the commit of a transaction of ours, of which a part may have been undone on the way.
+  void committed(const detail::PartialRollbacks& rollbacks, std::size_t count_at_publication) {
+    if (rollbacks.count == count_at_publication) return hand_over();
+    // Published once more since, maybe with another payload: then the row is that one's.
+    std::erase_if(hot,
+                  [&](const QueuedEvent& event) { return rollbacks.published_since.contains(event.id()); });
+    verify_and_hand_over();
+  }
 };
 
 Staged::Staged(std::vector<EventId> ids, std::unique_ptr<Pending> pending) noexcept
@@ -68,15 +89,7 @@ Staged::~Staged() = default;
 
 void Staged::committed() noexcept {
   const std::unique_ptr<Pending> pending = std::move(pending_);
-  if (!pending) return;
-  try {
-    pending->verify();
-    pending->hand_over();
-  } catch (const std::exception& error) {
-    pending->log(LogLevel::warning,
-                 std::string("postrider: cannot confirm a committed event, the poller will bring it: ") +
-                     error.what());
-  }
+  if (pending) pending->verify_and_hand_over();
 }
 
 OutboxClient::OutboxClient(OutboxStore& store, std::shared_ptr<OutboxDispatcher> dispatcher,
@@ -149,8 +162,11 @@ Staged OutboxClient::publish(Tx& tx, std::span<const Event> events) {
 
   // A rollback, a commit in doubt and a forgotten transaction all end the same way: the callback is
   // destroyed, and with it the places go back.
-  static_cast<Transaction&>(tx).after_commit(
-      [handover = std::shared_ptr<Staged::Pending>(std::move(pending))] { handover->hand_over(); });
+  auto& own = static_cast<Transaction&>(tx);
+  const std::shared_ptr<detail::PartialRollbacks>& rollbacks = own.partial_rollbacks();
+  if (rollbacks->count > 0) rollbacks->published_since.insert(ids.begin(), ids.end());
+  own.after_commit([handover = std::shared_ptr<Staged::Pending>(std::move(pending)), rollbacks,
+                    count = rollbacks->count] { handover->committed(*rollbacks, count); });
   return Staged(std::move(ids), nullptr);
 }
 

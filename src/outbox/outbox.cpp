@@ -49,6 +49,7 @@ struct Outbox::Parts {
   Parts(Storage& storage, OutboxOptions given)
       : options(checked(std::move(given))),
         store(storage.outbox_store()),
+        listeners(std::make_shared<FailureLog>(options.log, *options.clock)),
         in_flight(*options.clock),
         completer(store, completer_options(options),
                   [this](std::span<const FinishedEvent> r) { flushed(r); }),

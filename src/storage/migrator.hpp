@@ -41,6 +41,10 @@ MigrationReport run_migrations(MigrationTarget& target, std::span<const Embedded
 inline constexpr std::string_view migrate_hint =
     "call storage->migrate() first, or set StorageOptions::schema to where the tables are";
 
+/// Whether a message or a statement names one of our own tables, in whichever schema or behind whichever
+/// prefix.
+[[nodiscard]] bool names_our_table(std::string_view text) noexcept;
+
 /// Throws Error(schema) unless exactly the known versions are applied; the hint says what to call.
 void require_current_schema(std::span<const EmbeddedMigration> known, std::span<const int> applied,
                             std::string_view storage_name);

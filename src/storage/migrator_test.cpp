@@ -158,5 +158,18 @@ TEST(FillSchema, EveryPlace) {
   EXPECT_EQ(fill_schema("", "shop"), "");
 }
 
+TEST(NamesOurTable, InASchemaOrBehindAPrefix) {
+  for (const char* text :
+       {"relation \"postrider.outbox_event\" does not exist", "Table 'db.shop_outbox_event' doesn't exist",
+        "no such table: postrider_schema_migrations", "insert into s.outbox_event(event_id)"}) {
+    EXPECT_TRUE(names_our_table(text)) << text;
+  }
+  for (const char* text :
+       {"", "no such table: orders", "Table 'db.outbox_events' doesn't exist",
+        "relation \"outbox_event\" does not exist", "no such table: my_outbox_event_log"}) {
+    EXPECT_FALSE(names_our_table(text)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace postrider

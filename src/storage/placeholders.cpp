@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/placeholders.hpp"
 
+#include <algorithm>
 #include <cstddef>
+#include <utility>
+
+#include "core/wording.hpp"
+#include "postrider/error.hpp"
 
 namespace postrider {
 namespace {
@@ -70,10 +75,11 @@ bool has_escape_prefix(std::string_view sql, std::size_t quote) {
 
 }  // namespace
 
-std::string numbered_placeholders(std::string_view sql) {
+NumberedStatement numbered_placeholders(std::string_view sql) {
   std::string numbered;
   numbered.reserve(sql.size() + 16);
-  int count = 0;
+  std::size_t count = 0;
+  std::size_t highest = 0;  // of the statement's own
   std::size_t i = 0;
   while (i < sql.size()) {
     const char c = sql[i];
@@ -94,14 +100,35 @@ std::string numbered_placeholders(std::string_view sql) {
     } else if (c == '/' && next == '*') {
       end = end_of_block_comment(sql, i);
     } else if (c == '$' && (i == 0 || !is_word(sql[i - 1]))) {
-      if (is_digit(next)) return std::string(sql);
-      const std::size_t quoted = end_of_dollar_quote(sql, i);
-      if (quoted != i) end = quoted;
+      if (is_digit(next)) {
+        std::size_t number = 0;
+        while (end < sql.size() && is_digit(sql[end])) {
+          number = std::min<std::size_t>(number * 10 + static_cast<std::size_t>(sql[end++] - '0'), 1'000'000);
+        }
+        highest = std::max(highest, number);
+      } else if (const std::size_t quoted = end_of_dollar_quote(sql, i); quoted != i) {
+        end = quoted;
+      }
     }
     numbered.append(sql.substr(i, end - i));
     i = end;
   }
-  return numbered;
+  if (highest > 0) return {std::string(sql), highest};
+  return {std::move(numbered), count};
+}
+
+void NumberedStatement::check(std::string_view original, std::size_t values) const {
+  check_placeholders(
+      original, placeholders, values,
+      placeholders > values ? "a question mark that is an operator needs $1, $2 … as placeholders" : "");
+}
+
+void check_placeholders(std::string_view sql, std::size_t placeholders, std::size_t values,
+                        std::string_view hint) {
+  if (placeholders == values) return;
+  throw Error(ErrorCode::invalid_argument, cannot_run(sql),
+              "it has " + counted(placeholders, "placeholder") + " and was given " + counted(values, "value"),
+              hint);
 }
 
 }  // namespace postrider

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "postrider/error.hpp"
+
 namespace postrider {
 namespace {
 
@@ -42,7 +44,36 @@ TEST(NumberedPlaceholders, Table) {
       {"? ? ? ? ? ? ? ? ? ?", "$1 $2 $3 $4 $5 $6 $7 $8 $9 $10"},
       {"'é?' || ?", "'é?' || $1"},
   };
-  for (const Case& one : cases) EXPECT_EQ(numbered_placeholders(one.from), one.to) << one.from;
+  for (const Case& one : cases) EXPECT_EQ(numbered_placeholders(one.from).sql, one.to) << one.from;
+}
+
+TEST(NumberedPlaceholders, AreCounted) {
+  struct Count {
+    const char* sql;
+    std::size_t placeholders;
+  };
+  for (const Count& one :
+       {Count{"select 1", 0}, Count{"?, '?', ?", 2}, Count{"$1", 1}, Count{"$2 || $1 || $2", 2},
+        Count{"a ? $3", 3}, Count{"'$9' || $1 -- $7", 1}, Count{"$$ $4 $$", 0}, Count{"$10 + $9", 10},
+        Count{"col$5", 0}, Count{"$99999999999999999999999", 1'000'000}}) {
+    EXPECT_EQ(numbered_placeholders(one.sql).placeholders, one.placeholders) << one.sql;
+  }
+}
+
+TEST(NumberedPlaceholders, AWrongNumberOfValuesIsToldInWords) {
+  try {
+    numbered_placeholders("select ?, ?").check("select ?, ?", 1);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_STREQ(
+        error.what(),
+        "postrider: cannot run 'select ?, ?': it has 2 placeholders and was given 1 value. Hint: a question "
+        "mark that is an operator needs $1, $2 … as placeholders");
+  }
+  EXPECT_THROW(numbered_placeholders("select $2").check("", 1), Error);
+  EXPECT_THROW(numbered_placeholders("select 1").check("", 1), Error);
+  numbered_placeholders("select $2").check("", 2);
 }
 
 }  // namespace

@@ -78,17 +78,34 @@ std::optional<ConnectionPool::Idle> ConnectionPool::idle_or_permit(SteadyPoint d
                 .has_value();  // while the server is away one caller tries, the others wait for its verdict
         return std::nullopt;
       }
-      if (next_connect_ >= deadline || !last_error_->retryable()) throw Error(*last_error_);
+      if (next_connect_ >= deadline || !last_error_->retryable()) throw not_tried_again(now);
       wake = next_connect_;
     }
     if (now >= deadline) {
-      if (open_ < options_.size && last_error_.has_value()) throw Error(*last_error_);
+      if (open_ < options_.size && last_error_.has_value()) throw not_tried_again(now);
       throw Error(ErrorCode::timeout, {.retryable = true}, "no free connection to " + options_.name,
                   "the pool has " + counted(options_.size, "connection") + ", and none is free",
                   "end transactions sooner, or raise StorageOptions::pool_size");
     }
     clock_.wait_until(changed_, mutex_, wake);
   }
+}
+
+Error ConnectionPool::not_tried_again(SteadyPoint now) const {
+  // Rounded up: "0 ms" would say that the next call tries.
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+      std::max(next_connect_ - now, SteadyPoint::duration::zero()));
+  const Error& last = *last_error_;
+  std::string_view cause = last.what();
+  constexpr std::string_view prefix = "postrider: ";
+  if (cause.starts_with(prefix)) cause.remove_prefix(prefix.size());
+  return Error(
+      last.code(),
+      {.sqlstate = last.sqlstate(), .retryable = last.retryable(), .connection_lost = last.connection_lost()},
+      "no connection to " + options_.name,
+      (probing_ ? std::string("another caller is trying right now")
+                : "not trying again for " + std::to_string(left.count()) + " ms") +
+          "; the last attempt failed: " + std::string(cause));
 }
 
 std::unique_ptr<PooledConnection> ConnectionPool::connect_or_back_off(SteadyPoint deadline) {

@@ -32,9 +32,10 @@ struct PoolOptions {
   /// A connection that rested longer than this is pinged before it is handed out.
   Duration ping_after = std::chrono::seconds{30};
   /// Pause after a failed connect, doubling up to the second value, during which further callers fail fast
-  /// with the same error instead of hammering the server (unless they can wait).
+  /// with the same error instead of hammering the server (unless they can wait). Short enough for those who
+  /// wait while the server comes back.
   Duration reconnect_base = std::chrono::milliseconds{50};
-  Duration reconnect_max = std::chrono::seconds{5};
+  Duration reconnect_max = std::chrono::seconds{1};
   std::string name{};  ///< for messages
 };
 
@@ -85,6 +86,8 @@ class ConnectionPool {
   /// Null when it failed and there is time to wait for the next attempt.
   [[nodiscard]] std::unique_ptr<PooledConnection> connect_or_back_off(SteadyPoint deadline)
       POSTRIDER_EXCLUDES(mutex_);
+  /// The error of the last connect, once more, with a word that nobody has tried since.
+  [[nodiscard]] Error not_tried_again(SteadyPoint now) const POSTRIDER_REQUIRES(mutex_);
   void give_back(std::unique_ptr<PooledConnection> connection) noexcept POSTRIDER_EXCLUDES(mutex_);
   void forget() noexcept POSTRIDER_EXCLUDES(mutex_);
 

@@ -211,6 +211,48 @@ TEST_F(PoolTest, CallersThatCannotWaitFailFastWithTheSameError) {
   EXPECT_TRUE(static_cast<bool>(pool.acquire()));
 }
 
+TEST_F(PoolTest, AnErrorFromBeforeSaysThatNobodyHasTriedSince) {
+  ConnectionPool pool = make(8, 0s);
+  server_.away = true;
+  const auto message = [&]() -> std::string {
+    try {
+      (void)pool.acquire();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  EXPECT_EQ(message(), "postrider: connection refused");
+  clock_.advance(10ms);
+  EXPECT_EQ(
+      message(),
+      "postrider: no connection to fake:db: not trying again for 40 ms; the last attempt failed: connection "
+      "refused");
+  EXPECT_EQ(server_.connects, 1);
+  clock_.advance(40ms - 1us);
+  EXPECT_THAT(message(), ::testing::HasSubstr("for 1 ms;"));
+  clock_.advance(1us);
+  EXPECT_EQ(message(), "postrider: connection refused") << "this one has tried";
+  EXPECT_EQ(server_.connects, 2);
+}
+
+TEST_F(PoolTest, AServerThatComesBackIsFoundWithinASecond) {
+  ConnectionPool pool = make(8, 1h);
+  server_.away = true;
+  std::jthread caller([&] { EXPECT_TRUE(static_cast<bool>(pool.acquire())); });
+  for (int attempt = 1; attempt <= 12; ++attempt) {
+    await_connects(attempt);
+    await_waiters(1);
+    clock_.advance(1s);
+  }
+  await_connects(13);
+  await_waiters(1);
+  server_.away = false;
+  clock_.advance(1s);
+  caller.join();
+  EXPECT_EQ(server_.connects, 14);
+}
+
 TEST_F(PoolTest, WhatNoWaitingCuresIsThrownAtOnce) {
   ConnectionPool pool = make(8, 10s);
   server_.locked_out = true;

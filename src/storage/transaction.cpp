@@ -5,8 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "core/wording.hpp"
 #include "postrider/error.hpp"
 #include "postrider/log.hpp"
+#include "storage/transaction_control.hpp"
 
 namespace postrider {
 namespace {
@@ -84,7 +86,26 @@ Rows Tx::run(std::string_view sql, std::span<const Value> params) {
     throw Error(ErrorCode::not_in_transaction, "cannot run a statement", "the transaction is not active",
                 adopted() ? "BEGIN on your connection first" : "begin a new one");
   }
+  if (!adopted()) check_control(sql);
   return session_->execute(sql, params);
+}
+
+void Tx::check_control(std::string_view sql) {
+  switch (transaction_control(session_->kind(), sql)) {
+    case TransactionControl::none:
+      return;
+    case TransactionControl::ends:
+      // Behind our back, rows would be rolled back whose events are then delivered, or committed although
+      // their transaction fails later.
+      throw Error(
+          ErrorCode::invalid_argument, cannot_run(sql),
+          "it would end the transaction behind its object's back",
+          "call commit() or rollback() of the transaction; SAVEPOINT, RELEASE and ROLLBACK TO are allowed");
+    case TransactionControl::undoes:
+    case TransactionControl::hides:
+      if (partial_rollbacks_ == nullptr) partial_rollbacks_ = std::make_shared<detail::PartialRollbacks>();
+      ++partial_rollbacks_->count;
+  }
 }
 
 Transaction::Transaction(std::unique_ptr<detail::TxSession> session) noexcept : Tx(std::move(session)) {}
@@ -172,6 +193,11 @@ void Transaction::rollback() {
     throw Error(ErrorCode::hook_failed, "the transaction is rolled back, but a callback after it failed",
                 failures);
   }
+}
+
+const std::shared_ptr<detail::PartialRollbacks>& Transaction::partial_rollbacks() {
+  if (partial_rollbacks_ == nullptr) partial_rollbacks_ = std::make_shared<detail::PartialRollbacks>();
+  return partial_rollbacks_;
 }
 
 Tx* TxContext::current() noexcept {

@@ -319,6 +319,43 @@ TEST_P(OutboxNodes, AnEmptyListenerIsRefusedWhenItIsRegistered) {
   EXPECT_THROW(outbox.on("T", empty), Error);
 }
 
+TEST_P(OutboxNodes, APollOfAnOutboxThatDoesNotRunLeavesEverythingWhereItIs) {
+  open();
+  Outbox outbox{*storage_, without_poller()};
+  outbox.on_all(seen_);
+  const EventId id = publish(outbox, event());
+  EXPECT_EQ(outbox.poll(), 0U);
+  EXPECT_EQ(row(id)->owner, "") << "not claimed either";
+  outbox.start();
+  EXPECT_EQ(outbox.poll(), 1U);
+  ASSERT_TRUE(seen_.await(1));
+  outbox.stop();
+  publish(outbox, event());
+  EXPECT_EQ(outbox.poll(), 0U);
+}
+
+TEST_P(OutboxNodes, AFailedAttemptIsNotSilent) {
+  open();
+  std::vector<std::string> warnings;
+  OutboxOptions chosen = without_poller();
+  chosen.inline_dispatch = true;
+  chosen.log = [&](LogLevel level, std::string_view line) {
+    EXPECT_EQ(level, LogLevel::warning) << line;
+    warnings.emplace_back(line);
+  };
+  Outbox outbox{*storage_, chosen};
+  outbox.on("Fails", [](const Event&) { throw std::runtime_error("out of paper"); });
+  outbox.start();
+  for (int i = 0; i < 3; ++i) {
+    publish(outbox, event("Fails"));
+    publish(outbox, event("Unheard"));
+  }
+  ASSERT_EQ(warnings.size(), 2U);
+  EXPECT_NE(warnings[0].find("of type Fails failed: out of paper"), std::string::npos) << warnings[0];
+  EXPECT_NE(warnings[1].find("no listener is registered for event type 'Unheard'"), std::string::npos)
+      << warnings[1];
+}
+
 TEST_P(OutboxNodes, NonsenseThatWouldStopEveryPollerIsRefusedByTheTable) {
   open();
   const std::string insert =

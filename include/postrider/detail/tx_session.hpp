@@ -2,9 +2,12 @@
 // The backend's side of a transaction. Users meet it only as `Transaction` or `AdoptedTx`.
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string_view>
+#include <unordered_set>
 
+#include "postrider/event_id.hpp"
 #include "postrider/value.hpp"
 
 namespace postrider {
@@ -14,6 +17,13 @@ enum class BackendKind { sqlite, postgres, mariadb };
 [[nodiscard]] std::string_view to_string(BackendKind kind) noexcept;
 
 namespace detail {
+
+/// Of a transaction of ours: how often a part of it was undone (ROLLBACK TO SAVEPOINT), or may have been.
+/// Events published before the last time are looked up before they are delivered.
+struct PartialRollbacks {
+  std::size_t count = 0;
+  std::unordered_set<EventId> published_since{};  ///< the first
+};
 
 class TxSession {
  public:

@@ -27,6 +27,12 @@ bool out_of_space(std::string_view message) {
          says(message, "No space left on device");
 }
 
+/// Users have tables too, and make mistakes with them.
+Verdict missing(bool ours) {
+  if (!ours) return {};
+  return {.code = ErrorCode::schema, .hint = migrate_hint};
+}
+
 // Numbers rather than the headers' names: MySQL's are not in MariaDB's headers.
 Verdict judge(const Failure& failure) {
   switch (failure.number) {
@@ -42,8 +48,9 @@ Verdict judge(const Failure& failure) {
     case 1114:  // ER_RECORD_FILE_FULL
       return {.code = ErrorCode::storage_full, .retryable = true, .hint = "make room on the database server"};
     case 1146:  // ER_NO_SUCH_TABLE
-    case 1054:  // ER_BAD_FIELD_ERROR
-      return {.code = ErrorCode::schema, .hint = migrate_hint};
+      return missing(names_our_table(failure.message));
+    case 1054:  // ER_BAD_FIELD_ERROR, which does not name the table
+      return missing(names_our_table(failure.statement));
     case 2002:  // CR_CONNECTION_ERROR (socket)
     case 2003:  // CR_CONN_HOST_ERROR
     case 2005:  // CR_UNKNOWN_HOST: name servers have bad moments

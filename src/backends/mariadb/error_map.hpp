@@ -12,6 +12,7 @@ struct Failure {
   unsigned number = 0;  ///< ER_… of the server, or CR_… (2000 to 2999) of the client
   std::string_view sqlstate{};
   std::string_view message{};
+  std::string_view statement{};  ///< if it was one
 };
 
 /// Turns a failure into the library's error. Pure. `doing` is what was being done, for the message.

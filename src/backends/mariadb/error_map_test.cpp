@@ -21,7 +21,7 @@ TEST(MariadbErrorMap, SaysWhatACallerCanAskFor) {
   const Case cases[] = {
       {1062, ErrorCode::conflict, false, false},    {1205, ErrorCode::contention, true, false},
       {1213, ErrorCode::contention, true, false},   {1021, ErrorCode::storage_full, true, false},
-      {1114, ErrorCode::storage_full, true, false}, {1146, ErrorCode::schema, false, false},
+      {1114, ErrorCode::storage_full, true, false}, {1146, ErrorCode::database, false, false},
       {2002, ErrorCode::unavailable, true, true},   {2003, ErrorCode::unavailable, true, true},
       {2006, ErrorCode::unavailable, true, true},   {2013, ErrorCode::unavailable, true, true},
       {1053, ErrorCode::unavailable, true, true},   {1927, ErrorCode::unavailable, true, true},
@@ -57,9 +57,27 @@ TEST(MariadbErrorMap, FindsAFullDiskBehindOtherNumbers) {
 }
 
 TEST(MariadbErrorMap, HintsSayWhatToDo) {
-  EXPECT_THAT(to_error({.number = 1146}, "x").what(), HasSubstr("call storage->migrate()"));
   EXPECT_THAT(to_error({.number = 1045}, "x").what(), HasSubstr("password"));
   EXPECT_THAT(to_error({.number = 1153}, "x").what(), HasSubstr("max_allowed_packet"));
+}
+
+TEST(MariadbErrorMap, OnlyWhatIsMissingOfOursHintsAtMigrate) {
+  const Error table =
+      to_error({.number = 1146, .message = "Table 'db.postrider_outbox_event' doesn't exist"}, "x");
+  EXPECT_EQ(table.code(), ErrorCode::schema);
+  EXPECT_THAT(table.what(), HasSubstr("call storage->migrate()"));
+  const Error column = to_error({.number = 1054,
+                                 .message = "Unknown column 'seq' in 'field list'",
+                                 .statement = "SELECT seq FROM postrider_outbox_event"},
+                                "x");
+  EXPECT_EQ(column.code(), ErrorCode::schema);
+  for (const Failure& theirs :
+       {Failure{.number = 1146, .message = "Table 'db.orders' doesn't exist"},
+        Failure{.number = 1054, .message = "Unknown column 'x' in 'field list'", .statement = "SELECT x"}}) {
+    const Error error = to_error(theirs, "x");
+    EXPECT_EQ(error.code(), ErrorCode::database);
+    EXPECT_THAT(error.what(), ::testing::Not(HasSubstr("migrate")));
+  }
 }
 
 }  // namespace

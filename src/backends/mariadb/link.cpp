@@ -9,6 +9,7 @@
 #include "backends/mariadb/error_map.hpp"
 #include "core/utf8.hpp"
 #include "core/wording.hpp"
+#include "storage/placeholders.hpp"
 
 namespace postrider::mariadb {
 namespace {
@@ -27,12 +28,6 @@ bool server_takes_bulk(MYSQL* mysql) noexcept {
   }
   // The bit that says "MySQL" is set by servers that do not know the extended ones.
   return (basic & CLIENT_MYSQL) == 0 && (extended & (MARIADB_CLIENT_STMT_BULK_OPERATIONS >> 32)) != 0;
-}
-
-/// The beginning of a statement, for messages: long ones are mostly placeholders.
-std::string brief(std::string_view sql) {
-  const std::string_view begin = utf8_prefix(sql, 80);
-  return utf8_repaired(begin) + (begin.size() < sql.size() ? "…" : "");
 }
 
 /// Fills in a parameter. The client library only reads through `buffer`, although it is not const.
@@ -151,8 +146,9 @@ void Link::fail(MYSQL_STMT& statement, std::string_view sql) {
   const unsigned number = mysql_stmt_errno(&statement);
   const Error error = to_error({.number = number,
                                 .sqlstate = mysql_stmt_sqlstate(&statement),
-                                .message = mysql_stmt_error(&statement)},
-                               "cannot run '" + brief(sql) + "' on " + name_);
+                                .message = mysql_stmt_error(&statement),
+                                .statement = sql},
+                               cannot_run(sql) + " on " + name_);
   mysql_stmt_free_result(&statement);
   note(error, number);
   throw error;
@@ -167,7 +163,7 @@ void Link::fail(std::string_view doing) {
 }
 
 void Link::command(const char* sql) {
-  if (mysql_query(mysql_, sql) != 0) fail("cannot run '" + brief(sql) + "' on " + name_);
+  if (mysql_query(mysql_, sql) != 0) fail(cannot_run(sql) + " on " + name_);
   if (MYSQL_RES* const result = mysql_store_result(mysql_)) mysql_free_result(result);
 }
 
@@ -211,7 +207,7 @@ MYSQL_STMT* Link::prepared_if_possible(std::string_view sql) {
 
 MYSQL_STMT& Link::prepared(std::string_view sql) {
   if (MYSQL_STMT* const statement = prepared_if_possible(sql)) return *statement;
-  throw Error(ErrorCode::unsupported, "cannot run '" + brief(sql) + "' on " + name_,
+  throw Error(ErrorCode::unsupported, cannot_run(sql) + " on " + name_,
               "the server does not prepare statements of this kind", "write it without parameters");
 }
 
@@ -223,16 +219,12 @@ void Link::forget(std::string_view sql) noexcept {
   kept_.erase(entry);
 }
 
-void Link::bind(MYSQL_STMT& statement, std::span<const Value> params) {
-  if (params.size() != mysql_stmt_param_count(&statement)) {
-    throw Error(ErrorCode::invalid_argument, "cannot run a statement on " + name_,
-                "it has " + counted(mysql_stmt_param_count(&statement), "placeholder") + " and was given " +
-                    counted(params.size(), "value"));
-  }
+void Link::bind(MYSQL_STMT& statement, std::string_view sql, std::span<const Value> params) {
+  check_placeholders(sql, mysql_stmt_param_count(&statement), params.size());
   if (params.empty()) return;
   std::vector<MYSQL_BIND> binds(params.size());
   for (std::size_t i = 0; i < params.size(); ++i) std::visit(Binder{binds[i]}, params[i].get());
-  if (mysql_stmt_bind_param(&statement, binds.data()) != 0) fail(statement, "bind");
+  if (mysql_stmt_bind_param(&statement, binds.data()) != 0) fail(statement, sql);
 }
 
 std::uint64_t Link::execute(MYSQL_STMT& statement, std::string_view sql) {
@@ -299,7 +291,7 @@ void Link::fetch(MYSQL_STMT& statement, std::string_view sql, const OnRow& on_ro
 
 std::uint64_t Link::run(std::string_view sql, std::span<const Value> params, const OnRow& on_row) {
   MYSQL_STMT& statement = prepared(sql);
-  bind(statement, params);
+  bind(statement, sql, params);
   const std::uint64_t affected = execute(statement, sql);
   if (mysql_stmt_field_count(&statement) == 0) return affected;
   fetch(statement, sql, on_row);
@@ -313,7 +305,7 @@ std::uint64_t Link::run_many(std::string_view sql, std::size_t columns, std::spa
   if (values.size() == columns || !bulk_) {
     std::uint64_t affected = 0;
     for (; !values.empty(); values = values.subspan(columns)) {
-      bind(statement, values.first(columns));
+      bind(statement, sql, values.first(columns));
       affected += execute(statement, sql);
     }
     return affected;
@@ -363,13 +355,13 @@ Rows Link::run_any(std::string_view sql, std::span<const Value> params) {
 Rows Link::run_text(std::string_view sql) {
   ++statements_;
   if (mysql_real_query(mysql_, sql.data(), static_cast<unsigned long>(sql.size())) != 0) {
-    fail("cannot run '" + brief(sql) + "' on " + name_);
+    fail(cannot_run(sql) + " on " + name_);
   }
   Rows rows;
   const std::unique_ptr<MYSQL_RES, decltype(&mysql_free_result)> result(mysql_store_result(mysql_),
                                                                         &mysql_free_result);
   if (result == nullptr) {
-    if (mysql_field_count(mysql_) != 0) fail("cannot read the result of '" + brief(sql) + "' from " + name_);
+    if (mysql_field_count(mysql_) != 0) fail(cannot_run(sql) + " on " + name_);
     rows.affected = static_cast<std::int64_t>(mysql_affected_rows(mysql_));
     return rows;
   }

@@ -98,7 +98,7 @@ class Link {
   [[nodiscard]] MYSQL_STMT* prepared_if_possible(std::string_view sql);
   [[nodiscard]] MYSQL_STMT& prepared(std::string_view sql);
   void forget(std::string_view sql) noexcept;
-  void bind(MYSQL_STMT& statement, std::span<const Value> params);
+  void bind(MYSQL_STMT& statement, std::string_view sql, std::span<const Value> params);
   std::uint64_t execute(MYSQL_STMT& statement, std::string_view sql);
   void fetch(MYSQL_STMT& statement, std::string_view sql, const OnRow& on_row);
   std::uint64_t run_bulk(MYSQL_STMT& statement, std::string_view sql, std::size_t columns,

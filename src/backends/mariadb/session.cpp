@@ -10,6 +10,7 @@
 #include "core/failpoint.hpp"
 #include "postrider/error.hpp"
 #include "postrider/mariadb.hpp"
+#include "storage/transaction_control.hpp"
 
 namespace postrider::mariadb {
 namespace {
@@ -40,7 +41,7 @@ Error ended_error(const Link& link) {
   }
   return Error(ErrorCode::not_in_transaction, "the transaction on " + name + " has ended",
                "one of its statements ended it (DDL commits by itself)",
-               "keep DDL, COMMIT and ROLLBACK statements out of transactions");
+               "keep DDL, and procedures that commit or roll back, out of transactions");
 }
 
 }  // namespace
@@ -62,12 +63,14 @@ Rows OwnSession::execute(std::string_view sql, std::span<const Value> params) {
     throw Error(ErrorCode::not_in_transaction, "cannot run a statement", "the transaction has ended");
   if (!active()) throw ended_error(*link_);
   if (!leaves_session_alone(sql)) state_changed_ = true;
-  if (begins_with(sql, "ROLLBACK")) rollback_statement_ = true;
   const bool first = link_->statements() == 0;
   Rows rows = link_->run_any(sql, params);
   // Work that was to be committed or rolled back with the rest is committed now: the caller must hear of it.
   // As the first statement of its transaction DDL does no harm.
-  if (!first && !link_->in_transaction()) throw ended_error(*link_);
+  if (!first && !link_->in_transaction()) {
+    ended_unseen_ = transaction_control(kind(), sql) != TransactionControl::none;
+    throw ended_error(*link_);
+  }
   return rows;
 }
 
@@ -82,7 +85,7 @@ void OwnSession::commit() {
   }
   if (!link_->in_transaction()) {
     const Error error = ended_error(*link_);
-    const bool committed = !link_->rolled_back() && !rollback_statement_;
+    const bool committed = !link_->rolled_back() && !ended_unseen_;
     rollback();             // of nothing, or of what the server may have begun after a deadlock
     if (committed) return;  // by DDL; nothing was let through after it
     throw error;

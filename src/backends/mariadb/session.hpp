@@ -36,8 +36,8 @@ class OwnSession final : public Session {
   ConnectionPool::Lease lease_;
   Link* link_;
   bool ended_ = false;
-  bool rollback_statement_ = false;  // the user ran one
-  bool state_changed_ = false;       // by a statement such as SET: the next user must not inherit it
+  bool ended_unseen_ = false;   // inside a statement such as CALL: by COMMIT or by ROLLBACK, nobody can tell
+  bool state_changed_ = false;  // by a statement such as SET: the next user must not inherit it
 };
 
 /// A transaction on the user's own connection, which is never committed or rolled back here.

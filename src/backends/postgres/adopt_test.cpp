@@ -185,7 +185,7 @@ TEST_F(AdoptTest, PqxxTransactionThatHasEndedIsNoticed) {
   EXPECT_EQ(error.code(), ErrorCode::not_in_transaction);
   EXPECT_STREQ(
       error.what(),
-      "postrider: cannot run a statement: the pqxx transaction has been committed or aborted already. "
+      "postrider: cannot run 'SELECT 1': the pqxx transaction has been committed or aborted already. "
       "Hint: publish before commit(), or begin a new pqxx::work");
   EXPECT_FALSE(tx.active());
 }
@@ -215,6 +215,21 @@ TEST_F(AdoptTest, PqxxContentionIsWorthAnotherTry) {
     EXPECT_EQ(error.sqlstate(), state);
     EXPECT_TRUE(error.retryable());
   }
+}
+
+TEST_F(AdoptTest, PqxxStatementsCountTheirValuesAndTheRowsTheyChange) {
+  pqxx::connection connection(url());
+  pqxx::work work(connection);
+  AdoptedTx tx = pqxx_adopt(work);
+  const Error error = error_of([&] { tx.execute("SELECT ?, ?", 1); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << error.what();
+  EXPECT_FALSE(error.connection_lost());
+  EXPECT_NE(std::string(error.what()).find("it has 2 placeholders and was given 1 value"), std::string::npos)
+      << error.what();
+  tx.execute("CREATE TEMPORARY TABLE mine (a int) ON COMMIT DROP");
+  EXPECT_EQ(tx.execute("INSERT INTO mine SELECT generate_series(1, ?::int)", 3).affected, 3);
+  EXPECT_EQ(tx.execute("SELECT a FROM mine").affected, 0);
+  EXPECT_EQ(tx.execute("-- all\nUPDATE mine SET a = a + 1 RETURNING a").affected, 3);
 }
 
 TEST_F(AdoptTest, PqxxNontransactionIsRefused) {

@@ -205,9 +205,25 @@ TEST_F(ConnectionTest, TransactionWithoutAStatementCommits) {
 
 TEST_F(ConnectionTest, StatementThatEndsTheTransactionIsNoticed) {
   Transaction tx = storage().begin();
-  tx.execute("ROLLBACK");
+  tx.session().execute("ROLLBACK", {});  // past the check of Tx::execute
   EXPECT_FALSE(tx.active());
   EXPECT_EQ(error_of([&] { tx.execute("SELECT 1"); }).code(), ErrorCode::not_in_transaction);
+  EXPECT_EQ(error_of([&] { tx.commit(); }).code(), ErrorCode::not_in_transaction);
+}
+
+TEST_F(ConnectionTest, ReturnedRowsOfAChangeAreAffectedOnes) {
+  Transaction tx = storage().begin();
+  tx.execute("CREATE TEMPORARY TABLE mine (a int) ON COMMIT DROP");
+  EXPECT_EQ(tx.execute("INSERT INTO mine SELECT generate_series(1, $1::int) RETURNING a", 3).affected, 3);
+  EXPECT_EQ(tx.execute("WITH changed AS (SELECT a FROM mine) SELECT * FROM changed").affected, 0);
+}
+
+TEST_F(ConnectionTest, AValueWithoutATypeHintsAtACast) {
+  Transaction tx = storage().begin();
+  const Error error = error_of([&] { tx.execute("SELECT ? IS NULL", nullptr); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << error.what();
+  EXPECT_EQ(error.sqlstate(), "42P18");
+  EXPECT_NE(std::string(error.what()).find("::text"), std::string::npos) << error.what();
 }
 
 TEST_F(ConnectionTest, ValuesOfEveryKindArrive) {

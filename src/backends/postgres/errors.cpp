@@ -23,7 +23,7 @@ struct Meaning {
   std::string_view hint{};
 };
 
-Meaning meaning_of(std::string_view state) noexcept {
+Meaning meaning_of(std::string_view state, std::string_view message) noexcept {
   const std::string_view group = state.substr(0, 2);
   if (state == "23505") return {ErrorCode::conflict};
   if (state == "40001" || state == "40P01" || state == "55P03") {
@@ -33,7 +33,12 @@ Meaning meaning_of(std::string_view state) noexcept {
   if (state == "53300") {
     return {ErrorCode::unavailable, true, true, "lower pool_size or raise max_connections on the server"};
   }
-  if (state == "42P01" || state == "3F000") return {ErrorCode::schema, false, false, migrate_hint};
+  // Users have tables too, and make mistakes with them.
+  if (state == "42P01" && names_our_table(message)) return {ErrorCode::schema, false, false, migrate_hint};
+  if (state == "42P18") {
+    return {ErrorCode::invalid_argument, false, false, "tell its type with a cast: ?::text, ?::bigint"};
+  }
+  if (state == "08P01") return {};  // somebody broke the protocol's rules; the connection still stands
   if (state == "57014") return {ErrorCode::timeout, true};
   if (state == "57P01" || state == "57P02" || state == "57P03" || state == "57P05" || group == "08") {
     return {ErrorCode::unavailable, true, true};
@@ -66,7 +71,7 @@ Failure failure_of(const PGresult* result, const PGconn* connection) {
 }
 
 Error make_error(std::string_view what, const Failure& failure) {
-  Meaning meaning = meaning_of(failure.sqlstate);
+  Meaning meaning = meaning_of(failure.sqlstate, failure.message);
   if (failure.connection_lost && !meaning.connection_lost) {
     meaning = {ErrorCode::unavailable, true, true};
   }

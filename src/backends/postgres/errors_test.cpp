@@ -22,8 +22,9 @@ TEST(PostgresErrors, SqlstatesMeanWhatTheTableSays) {
   const Case cases[] = {
       {"23505", ErrorCode::conflict, false, false},    {"40001", ErrorCode::contention, true, false},
       {"40P01", ErrorCode::contention, true, false},   {"55P03", ErrorCode::contention, true, false},
-      {"53100", ErrorCode::storage_full, true, false}, {"42P01", ErrorCode::schema, false, false},
-      {"3F000", ErrorCode::schema, false, false},      {"57P01", ErrorCode::unavailable, true, true},
+      {"53100", ErrorCode::storage_full, true, false}, {"42P01", ErrorCode::database, false, false},
+      {"3F000", ErrorCode::database, false, false},    {"57P01", ErrorCode::unavailable, true, true},
+      {"08P01", ErrorCode::database, false, false},    {"42P18", ErrorCode::invalid_argument, false, false},
       {"57P02", ErrorCode::unavailable, true, true},   {"57P03", ErrorCode::unavailable, true, true},
       {"08006", ErrorCode::unavailable, true, true},   {"57014", ErrorCode::timeout, true, false},
       {"22001", ErrorCode::database, false, false},    {"42601", ErrorCode::database, false, false},
@@ -52,8 +53,13 @@ TEST(PostgresErrors, DoubtIsNotToBeRepeatedBlindly) {
   EXPECT_NE(std::string(error.what()).find("may have been committed"), std::string::npos) << error.what();
 }
 
-TEST(PostgresErrors, MissingTableHintsAtMigrate) {
-  const Error error = make_error("cannot claim", {.sqlstate = "42P01", .message = "relation does not exist"});
+TEST(PostgresErrors, OnlyAMissingTableOfOursHintsAtMigrate) {
+  const Error theirs =
+      make_error("x", {.sqlstate = "42P01", .message = "relation \"orders\" does not exist"});
+  EXPECT_EQ(std::string(theirs.what()).find("migrate"), std::string::npos) << theirs.what();
+  const Error error = make_error(
+      "cannot claim", {.sqlstate = "42P01", .message = "relation \"shop.outbox_event\" does not exist"});
+  EXPECT_EQ(error.code(), ErrorCode::schema);
   EXPECT_NE(std::string(error.what()).find("storage->migrate()"), std::string::npos) << error.what();
 }
 

@@ -4,16 +4,21 @@
 #include <array>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "backends/postgres/errors.hpp"
+#include "core/wording.hpp"
 #include "storage/placeholders.hpp"
+#include "storage/transaction_control.hpp"
 
 namespace postrider::postgres::detail {
 
 // Declared in the public header, which cannot be included without pqxx.
 [[nodiscard]] Error error_from(std::string_view what, const std::string& sqlstate, std::string_view message,
                                bool connection_lost);
-[[nodiscard]] std::string numbered(std::string_view sql);
+[[nodiscard]] std::string numbered(std::string_view sql, std::size_t values);
+[[nodiscard]] std::string cannot_run(std::string_view sql);
+[[nodiscard]] bool changes_rows(std::string_view sql);
 [[nodiscard]] std::string bytea_text(std::string_view bytes);
 [[nodiscard]] std::string number_text(double number);
 
@@ -27,8 +32,19 @@ Error error_from(std::string_view what, const std::string& sqlstate, std::string
   return make_error(what, {.sqlstate = sqlstate, .message = line, .connection_lost = connection_lost});
 }
 
-std::string numbered(std::string_view sql) {
-  return numbered_placeholders(sql);
+std::string numbered(std::string_view sql, std::size_t values) {
+  NumberedStatement statement = numbered_placeholders(sql);
+  statement.check(sql, values);
+  return std::move(statement.sql);
+}
+
+std::string cannot_run(std::string_view sql) {
+  return postrider::cannot_run(sql);
+}
+
+bool changes_rows(std::string_view sql) {
+  const std::string word = first_word(BackendKind::postgres, sql);
+  return word == "INSERT" || word == "UPDATE" || word == "DELETE" || word == "MERGE";
 }
 
 std::string bytea_text(std::string_view bytes) {

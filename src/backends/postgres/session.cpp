@@ -2,14 +2,11 @@
 #include "backends/postgres/session.hpp"
 
 #include "core/failpoint.hpp"
+#include "core/wording.hpp"
 #include "postrider/postgres.hpp"
 #include "storage/placeholders.hpp"
 
 namespace postrider::postgres {
-
-namespace {
-constexpr std::string_view cannot_run = "cannot run a statement";
-}
 
 PooledSession::PooledSession(ConnectionPool::Lease lease) noexcept
     : lease_(std::move(lease)), connection_(static_cast<Connection*>(lease_.get())) {}
@@ -49,8 +46,10 @@ Result PooledSession::run_one(std::string_view what, const Send& send) {
 }
 
 Rows PooledSession::execute(std::string_view sql, std::span<const Value> params) {
-  const std::string numbered = numbered_placeholders(sql);
-  return to_rows(run_one(cannot_run, [&](Pipeline& pipeline) { pipeline.send_text(numbered, params); }));
+  const NumberedStatement numbered = numbered_placeholders(sql);
+  numbered.check(sql, params.size());
+  return to_rows(
+      run_one(cannot_run(sql), [&](Pipeline& pipeline) { pipeline.send_text(numbered.sql, params); }));
 }
 
 Result PooledSession::run(const Statement& statement, const Params& params, std::string_view what) {
@@ -64,6 +63,12 @@ void PooledSession::commit() {
     if (!connection_->alive()) {
       throw make_error("cannot commit",
                        {.message = "the server closed the connection", .connection_lost = true});
+    }
+    // COMMIT outside a transaction succeeds, with a warning.
+    if (!active()) {
+      throw Error(ErrorCode::not_in_transaction, "cannot commit",
+                  "one of its statements ended the transaction",
+                  "look at what is there before you repeat it");
     }
     Pipeline pipeline(*connection_, "cannot commit");
     pipeline.send_commit(false);
@@ -110,15 +115,17 @@ Result AdoptedSession::checked(PGresult* native, std::string_view what) const {
 }
 
 Rows AdoptedSession::execute(std::string_view sql, std::span<const Value> params) {
-  require_plain_mode(cannot_run);
-  const std::string numbered = numbered_placeholders(sql);
-  if (numbered.find('\0') != std::string::npos) {
-    throw Error(ErrorCode::invalid_argument, cannot_run, "the statement contains a NUL character");
+  const std::string what = cannot_run(sql);
+  require_plain_mode(what);
+  const NumberedStatement numbered = numbered_placeholders(sql);
+  numbered.check(sql, params.size());
+  if (numbered.sql.find('\0') != std::string::npos) {
+    throw Error(ErrorCode::invalid_argument, what, "the statement contains a NUL character");
   }
   const TextParams p(params);
-  return to_rows(checked(PQexecParams(connection_, numbered.c_str(), p.count(), p.types(), p.values(),
+  return to_rows(checked(PQexecParams(connection_, numbered.sql.c_str(), p.count(), p.types(), p.values(),
                                       p.lengths(), p.formats(), 0),
-                         cannot_run));
+                         what));
 }
 
 Result AdoptedSession::run(const Statement& statement, const Params& params, std::string_view what) {

@@ -136,7 +136,7 @@ void PostgresStorage::check_schema() {
 
 Rows PostgresStorage::run_alone(std::string_view sql, std::span<const Value> params) {
   Rows rows;
-  const std::string numbered = numbered_placeholders(sql);
+  const std::string numbered = numbered_placeholders(sql).sql;
   with_connection([&](Connection& connection) {
     const RollbackGuard guard(connection);
     Pipeline pipeline(connection, "cannot run a statement");

@@ -190,6 +190,9 @@ std::int64_t Result::int8(int row, int column) const noexcept {
 }
 
 std::int64_t Result::affected() const noexcept {
+  // For a SELECT the server counts the rows that it returned.
+  const std::string_view command = PQcmdStatus(native_.get());
+  if (command.starts_with("SELECT") || command.starts_with("FETCH") || command.starts_with("MOVE")) return 0;
   const char* text = PQcmdTuples(native_.get());
   std::int64_t count = 0;
   std::from_chars(text, text + std::strlen(text), count);

@@ -4,11 +4,13 @@
 #include <sqlite3.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "backends/sqlite/errors.hpp"
 #include "core/wording.hpp"
+#include "storage/placeholders.hpp"
 
 namespace postrider::sqlite {
 namespace {
@@ -24,11 +26,6 @@ int to_millis(Duration duration) {
 /// An empty view may have no address, and SQLite takes a null pointer for NULL.
 const char* address(std::string_view bytes) {
   return bytes.data() == nullptr ? "" : bytes.data();
-}
-
-std::string shortened(std::string_view sql) {
-  constexpr std::size_t most = 120;
-  return sql.size() <= most ? std::string(sql) : std::string(sql.substr(0, most)) + "…";
 }
 
 }  // namespace
@@ -83,7 +80,7 @@ bool Statement::step() {
   const int code = sqlite3_step(statement_);
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
-  throw connection_->failure("cannot run \"" + shortened(sqlite3_sql(statement_)) + "\"");
+  throw connection_->failure(cannot_run(sqlite3_sql(statement_)));
 }
 
 std::int64_t Statement::run() {
@@ -161,19 +158,18 @@ void Connection::close() noexcept {
 }
 
 void Connection::open(const ConnectionOptions& options) {
-  // Without SQLITE_OPEN_URI, but some builds take URIs by default: a path that looks like one is made to look
-  // like a path.
-  const std::string path = options.path.starts_with("file:") ? "./" + options.path : options.path;
+  const std::string& path = options.path;  // none that begins with "file:", which some builds take for a URI
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX;
   if (!options.read_only) flags |= SQLITE_OPEN_CREATE;
   const int code = sqlite3_open_v2(path.c_str(), &db_, flags, nullptr);
   if (code != SQLITE_OK) {
-    throw to_open_error(options.name, path, db_ == nullptr ? "out of memory" : sqlite3_errmsg(db_), code);
+    throw to_open_error(options.name, path, db_ == nullptr ? "out of memory" : sqlite3_errmsg(db_), code,
+                        db_ == nullptr ? ENOMEM : sqlite3_system_errno(db_));
   }
   sqlite3_extended_result_codes(db_, 1);
   sqlite3_busy_timeout(db_, to_millis(options.busy_timeout));
   if (sqlite3_db_readonly(db_, "main") == 1) {
-    throw to_open_error(options.name, path, "the file may only be read", SQLITE_CANTOPEN);
+    throw to_open_error(options.name, path, "the file may only be read", SQLITE_CANTOPEN, 0);
   }
   try {
     enter_wal(options);
@@ -181,7 +177,8 @@ void Connection::open(const ConnectionOptions& options) {
     if (options.read_only) run("PRAGMA query_only=1");
   } catch (const Error& error) {
     if (error.code() == ErrorCode::unsupported || error.code() == ErrorCode::storage_full) throw;
-    throw to_open_error(options.name, path, sqlite3_errmsg(db_), sqlite3_extended_errcode(db_));
+    throw to_open_error(options.name, path, sqlite3_errmsg(db_), sqlite3_extended_errcode(db_),
+                        sqlite3_system_errno(db_));
   }
 }
 
@@ -222,11 +219,11 @@ Statement Connection::prepare(std::string_view sql) {
   const unsigned flags = owned_ ? SQLITE_PREPARE_PERSISTENT : 0;
   const int code =
       sqlite3_prepare_v3(db_, sql.data(), static_cast<int>(sql.size()), flags, &statement, &tail);
-  if (code != SQLITE_OK) throw failure("cannot prepare \"" + shortened(sql) + "\"");
+  if (code != SQLITE_OK) throw failure(cannot_run(sql));
   Statement prepared(*this, statement, false);
   const std::string_view rest = sql.substr(static_cast<std::size_t>(tail - sql.data()));
   if (statement == nullptr || rest.find_first_not_of(" \t\r\n;") != std::string_view::npos) {
-    throw Error(ErrorCode::invalid_argument, "cannot run \"" + shortened(sql) + "\"",
+    throw Error(ErrorCode::invalid_argument, cannot_run(sql),
                 statement == nullptr ? "it is empty" : "it is more than one statement");
   }
   if (!owned_) return prepared;
@@ -250,11 +247,7 @@ void Connection::give_back(sqlite3_stmt* statement) noexcept {
 
 Rows Connection::execute(std::string_view sql, std::span<const Value> params) {
   Statement statement = prepare(sql);
-  if (static_cast<std::size_t>(statement.parameters()) != params.size()) {
-    throw Error(ErrorCode::invalid_argument, "cannot run \"" + shortened(sql) + "\"",
-                "it has " + counted(static_cast<std::size_t>(statement.parameters()), "placeholder") +
-                    " and was given " + counted(params.size(), "value"));
-  }
+  check_placeholders(sql, static_cast<std::size_t>(statement.parameters()), params.size());
   statement.bind_all(params);
   Rows result;
   const int before = sqlite3_total_changes(db_);

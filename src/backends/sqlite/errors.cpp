@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <system_error>
 
 #include "storage/migrator.hpp"
 
@@ -20,14 +21,6 @@ bool is_full(sqlite3* db, int primary) {
   if (primary != SQLITE_IOERR && primary != SQLITE_CANTOPEN) return false;
   const int cause = sqlite3_system_errno(db);
   return cause == ENOSPC || cause == EDQUOT;
-}
-
-bool names_our_table(std::string_view message) {
-  return message.find("_outbox_event") != std::string_view::npos ||
-         message.find("_event_queue") != std::string_view::npos ||
-         message.find("_event_log") != std::string_view::npos ||
-         message.find("_event_handler_state") != std::string_view::npos ||
-         message.find("_schema_migrations") != std::string_view::npos;
 }
 
 Error classify(sqlite3* db, std::string_view what, bool committing) {
@@ -92,7 +85,8 @@ Error to_commit_error(sqlite3* db, std::string_view what) {
   return classify(db, what, true);
 }
 
-Error to_open_error(const std::string& name, const std::string& path, std::string_view detail, int code) {
+Error to_open_error(const std::string& name, const std::string& path, std::string_view detail, int code,
+                    int cause) {
   const std::string what = "cannot open " + name;
   std::error_code ignored;  // a question that cannot be answered leaves SQLite's own word
   const std::filesystem::path file(path);
@@ -131,11 +125,14 @@ Error to_open_error(const std::string& name, const std::string& path, std::strin
   // The permissions say yes and still it fails: root on /proc, a file system that is mounted for reading, no
   // file handles left.
   if (primary == SQLITE_CANTOPEN && !std::filesystem::exists(file, ignored)) {
+    const bool passes = cause == EMFILE || cause == ENFILE || cause == ENOMEM;
+    const std::string why = cause != 0 ? std::generic_category().message(cause) : std::string(detail);
     return {ErrorCode::unavailable,
-            {.retryable = true},
+            {.retryable = passes},
             what,
-            "no file can be created in " + directory + " (" + std::string(detail) + ")",
-            "choose a path on a file system that can be written"};
+            "no file can be created in " + directory + " (" + why + ")",
+            passes ? "close some files, or raise the limit: ulimit -n"
+                   : "choose a path on a file system that can be written"};
   }
   return {ErrorCode::unavailable,
           {.retryable = true},

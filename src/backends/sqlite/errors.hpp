@@ -16,8 +16,8 @@ namespace postrider::sqlite {
 /// the disk.
 [[nodiscard]] Error to_commit_error(sqlite3* db, std::string_view what);
 /// Why the file could not be opened, found by looking at it and at its directory. `detail` is SQLite's own
-/// word.
+/// word, `cause` the operating system's error number, or 0.
 [[nodiscard]] Error to_open_error(const std::string& name, const std::string& path, std::string_view detail,
-                                  int code);
+                                  int code, int cause);
 
 }  // namespace postrider::sqlite

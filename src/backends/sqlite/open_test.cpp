@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -124,6 +125,39 @@ TEST_F(SqliteOpen, ADirectoryThatTakesNoFilesWhateverItsPermissionsSay) {
   EXPECT_EQ(error.code(), ErrorCode::unavailable);
   EXPECT_THAT(error.what(), HasSubstr("directory /proc"));
   EXPECT_THAT(error.what(), HasSubstr("Hint: choose a"));  // as root, and as anybody else
+  EXPECT_FALSE(error.retryable()) << "waiting will not help";
+}
+
+TEST_F(SqliteOpen, WhatALimitOnFilesForbidsMayWorkLater) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const std::string url = "sqlite:" + dir_.file("x.db");
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const Error error = error_of(url);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(error.code(), ErrorCode::unavailable);
+  EXPECT_TRUE(error.retryable()) << error.what();
+  EXPECT_THAT(error.what(), HasSubstr("ulimit"));
+}
+
+TEST_F(SqliteOpen, UrlsThatMeanSomethingElseMakeNoOddFiles) {
+  struct Case {
+    std::string url;
+    const char* why;
+  };
+  for (const Case& one : {Case{"sqlite:" + dir_.file("x.db") + "?mode=ro", "has no parameters"},
+                          Case{"sqlite://" + dir_.file("x.db") + "?mode=ro", "has no parameters"},
+                          Case{"sqlite:file:" + dir_.file("x.db"), "file: URIs are not taken"},
+                          Case{"sqlite:file:x.db?mode=memory", "file: URIs are not taken"},
+                          Case{"sqlite:~/x.db", "known to shells only"}}) {
+    const Error error = error_of(one.url);
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << one.url;
+    EXPECT_FALSE(error.retryable());
+    EXPECT_THAT(error.what(), HasSubstr(one.why));
+    EXPECT_THAT(error.what(), HasSubstr("Hint: "));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(dir_.path()));
 }
 
 TEST_F(SqliteOpen, AFileThatIsNotWritable) {

@@ -32,6 +32,19 @@ std::string path_of(std::string_view url) {
                 "every connection would see a database of its own in memory, and events would not be durable",
                 "name a file; one on /dev/shm is as fast");
   }
+  if (path.starts_with("file:")) {
+    throw Error(ErrorCode::invalid_argument, what, "SQLite's own file: URIs are not taken",
+                "write sqlite: and the path, as in sqlite:shop.db");
+  }
+  if (path.find('?') != std::string_view::npos) {
+    throw Error(ErrorCode::invalid_argument, what,
+                "a sqlite: URL has no parameters, and a path no question mark",
+                "set what you need in StorageOptions");
+  }
+  if (path == "~" || path.starts_with("~/")) {
+    throw Error(ErrorCode::invalid_argument, what, "~ is known to shells only",
+                "write the whole path of your home directory");
+  }
   if (path.find('\0') != std::string_view::npos) {
     throw Error(ErrorCode::invalid_argument, "cannot open a sqlite: URL", "its path has a NUL byte");
   }
