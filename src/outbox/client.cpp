@@ -76,7 +76,7 @@ struct Staged::Pending {
     if (rollbacks.count == count_at_publication) return hand_over();
     // Published once more since, maybe with another payload: then the row is that one's.
     std::erase_if(hot,
-                  [&](const QueuedEvent& event) { return rollbacks.published_since.contains(event.id()); });
+                  [&](const OutboxItem& event) { return rollbacks.published_since.contains(event.id()); });
     verify_and_hand_over();
   }
 };

@@ -166,7 +166,7 @@ TEST(NamesOurTable, InASchemaOrBehindAPrefix) {
   }
   for (const char* text :
        {"", "no such table: orders", "Table 'db.outbox_events' doesn't exist",
-        "relation \"outbox_event\" does not exist", "no such table: my_outbox_event_log"}) {
+        "relation \"outbox_event\" does not exist", "no such table: my_outbox_event_archive"}) {
     EXPECT_FALSE(names_our_table(text)) << text;
   }
 }
