@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "core/what_of.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider {
@@ -26,7 +27,7 @@ std::shared_ptr<const Listener> ListenerRegistry::watched(Listener listener) {
         failures->failed(number, event, delivery, outcome.reason());
       return outcome;
     } catch (const std::exception& error) {
-      failures->failed(number, event, delivery, error.what());
+      failures->failed(number, event, delivery, what_of(error));
       throw;
     } catch (...) {
       failures->failed(number, event, delivery, "the listener threw something that is not a std::exception");

@@ -45,7 +45,7 @@ bool ClaimMemory::full_scan_allowed(SteadyPoint now) {
 
 void ClaimMemory::full_scan_took(Duration cost, SteadyPoint now) {
   const MutexLock lock(mutex_);
-  cursor_.full_scan_took(cost, now);
+  if (!exact_) cursor_.full_scan_took(cost, now);
 }
 
 void ClaimMemory::claimed(const ClaimCursor::Positions& last, std::optional<std::string> last_key) {

@@ -59,7 +59,12 @@ std::vector<std::int64_t> numbers_of(std::span<const QueueId> ids) {
 
 MariadbQueueStore::MariadbQueueStore(const Work& work, const Identifier& schema, Clock* clock,
                                      std::string name)
-    : work_(work), schema_(schema), clock_(clock), name_(std::move(name)), sql_(schema) {}
+    : work_(work),
+      schema_(schema),
+      clock_(clock),
+      name_(std::move(name)),
+      sql_(schema),
+      memory_(clock != nullptr) {}
 
 Value MariadbQueueStore::now_or_null() const {
   return clock_ == nullptr ? Value(nullptr) : Value(clock_->now().time_since_epoch().count());

@@ -20,6 +20,10 @@ namespace postrider::mariadb {
 /// What one claim leaves for the next ones. Thread-safe.
 class ClaimMemory {
  public:
+  /// `exact`: every scan is a full one, whatever it costs. For storages with a clock of their own, which are
+  /// tests: on a busy machine every scan looks expensive at times.
+  explicit ClaimMemory(bool exact) noexcept : exact_(exact) {}
+
   struct Plan {
     ClaimCursor::Scan scan{};
     std::optional<std::string> last_key{};  ///< behind which the walk over the keys begins
@@ -33,6 +37,7 @@ class ClaimMemory {
       POSTRIDER_EXCLUDES(mutex_);
 
  private:
+  const bool exact_;
   Mutex mutex_;
   ClaimCursor cursor_ POSTRIDER_GUARDED_BY(mutex_);
   std::optional<std::string> last_key_ POSTRIDER_GUARDED_BY(mutex_);

@@ -62,12 +62,14 @@ TEST_F(MigrationTest, DryRunChangesNothing) {
 }
 
 TEST_F(MigrationTest, ManyAtOnce) {
+  const std::size_t steps = storage().migrate({.dry_run = true}).steps.size();
   std::vector<std::future<MigrationReport>> runs;
   for (int i = 0; i < 6; ++i)
     runs.push_back(std::async(std::launch::async, [&] { return storage().migrate(); }));
-  int worked = 0;
-  for (auto& run : runs) worked += run.get().steps.empty() ? 0 : 1;
-  EXPECT_EQ(worked, 1);
+  // They take turns from step to step; each step is done once.
+  std::size_t done = 0;
+  for (auto& run : runs) done += run.get().steps.size();
+  EXPECT_EQ(done, steps);
   store().check_schema();
 }
 

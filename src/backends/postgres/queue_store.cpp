@@ -28,13 +28,13 @@ void ClaimMemory::scanned(const ClaimCursor::Positions& last, std::optional<Dura
   for (std::size_t level = 0; level < last.size(); ++level) {
     if (last[level]) cursor_.claimed(static_cast<int>(level), *last[level]);
   }
-  if (cost) cursor_.full_scan_took(*cost, now);
+  if (cost && !exact_) cursor_.full_scan_took(*cost, now);
 }
 
 void ClaimMemory::looked_for_ordered(bool found, std::optional<Duration> cost, SteadyPoint now) {
   const MutexLock lock(mutex_);
   expect_ordered_ = found;
-  if (cost) ordered_.took(*cost, now);
+  if (cost && !exact_) ordered_.took(*cost, now);
 }
 
 std::optional<std::string> ClaimMemory::last_key() {
@@ -52,7 +52,8 @@ PostgresQueueStore::PostgresQueueStore(const Identifier& schema, Clock* clock, W
     : sql_(schema),
       clock_(clock),
       with_connection_(std::move(with_connection)),
-      check_schema_(std::move(check_schema)) {}
+      check_schema_(std::move(check_schema)),
+      memory_(clock != nullptr) {}
 
 std::optional<TimePoint> PostgresQueueStore::now() const {
   if (clock_ == nullptr) return std::nullopt;

@@ -19,6 +19,10 @@ namespace postrider::postgres {
 /// What one claim leaves for the next ones. Thread-safe.
 class ClaimMemory {
  public:
+  /// `exact`: every scan is a full one, whatever it costs. For storages with a clock of their own, which are
+  /// tests: on a busy machine every scan looks expensive at times.
+  explicit ClaimMemory(bool exact) noexcept : exact_(exact) {}
+
   struct Plan {
     ClaimCursor::Scan scan{};
     bool look_for_ordered = true;  ///< false: to find out whether there is an ordered row costs too much now
@@ -40,6 +44,7 @@ class ClaimMemory {
   void stopped_at(std::string key) POSTRIDER_EXCLUDES(mutex_);
 
  private:
+  const bool exact_;
   Mutex mutex_;
   ClaimCursor cursor_ POSTRIDER_GUARDED_BY(mutex_);
   ScanThrottle ordered_ POSTRIDER_GUARDED_BY(mutex_);
