@@ -4,6 +4,7 @@
 
 #include "integration/projection_fixture.hpp"
 #include "postrider/event_queue.hpp"
+#include "storage/log_store.hpp"
 
 namespace postrider {
 namespace {
@@ -56,6 +57,7 @@ TEST_P(QueueAdmins, CancelledEventsAreInTheLogWithNumbersAndReason) {
   EXPECT_EQ(admin.cancel({.types = {"T"}}, "ordered twice", true), 3);
   EXPECT_EQ(admin.cancel({.types = {"T"}}, "ordered twice"), 3);
   EXPECT_EQ(queue.finalize(running), Settled::stale);
+  EXPECT_EQ(storage().log_store().head(), LogSeq{3}) << "numbered at once, not when somebody comes to read";
   const std::vector<LogEntry> entries = log();
   ASSERT_THAT(entries, SizeIs(3));
   for (std::size_t i = 0; i < 3; ++i) {
