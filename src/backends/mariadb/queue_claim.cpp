@@ -57,12 +57,11 @@ void ClaimMemory::claimed(const ClaimCursor::Positions& last, std::optional<std:
 }
 
 QueueClaimer::QueueClaimer(Link& link, const QueueSql& sql, const QueueClaimRequest& request,
-                           std::int64_t now, Duration round_trip, ClaimMemory& memory)
+                           std::int64_t now, ClaimMemory& memory)
     : link_(link),
       sql_(sql),
       request_(request),
       now_(now),
-      round_trip_(round_trip),
       memory_(memory),
       plan_(memory.plan(steady_now())),
       abandoned_left_(request.abandoned_limit),
@@ -111,14 +110,15 @@ std::vector<QueueClaimer::Place> QueueClaimer::first_due(const ClaimCursor::Scan
                                  Value(now_), Value(now_), Value(abandoned_left_ > 0)});
   }
   std::vector<Place> places;
-  const SteadyPoint began = steady_now();
+  Duration cost{};
   link_.run(sql_.first_due, params, [&](const RowView& row) {
-    places.push_back({static_cast<int>(row.integer(0)), row.integer(1), row.integer(2)});
+    if (row.integer(0) < 0) {
+      cost = Duration{row.integer(1)};
+    } else {
+      places.push_back({static_cast<int>(row.integer(0)), row.integer(1), row.integer(2)});
+    }
   });
-  const SteadyPoint ended = steady_now();
-  if (scan.full) {
-    memory_.full_scan_took(std::chrono::duration_cast<Duration>(ended - began) - round_trip_, ended);
-  }
+  if (scan.full) memory_.full_scan_took(cost, steady_now());
   return places;
 }
 
@@ -207,15 +207,12 @@ QueueClaimResult MariadbQueueStore::claim(const QueueClaimRequest& request) {
   work_.transaction(
       [&](Link& link) {
         std::int64_t now = 0;
-        Duration round_trip{};
         if (clock_ != nullptr) {
           now = clock_->now().time_since_epoch().count();
         } else {
-          const SteadyPoint began = steady_now();
           link.run(sql_.now, {}, [&](const RowView& row) { now = row.integer(0); });
-          round_trip = std::chrono::duration_cast<Duration>(steady_now() - began);
         }
-        QueueClaimer claimer(link, sql_, request, now, round_trip, memory_);
+        QueueClaimer claimer(link, sql_, request, now, memory_);
         claimer.run();
         result = claimer.result();
         last_claimed = claimer.last_claimed();

@@ -25,9 +25,9 @@ namespace postrider::mariadb {
 /// to whoever holds the lock of its head; the rows behind it are read and locked after that.
 class QueueClaimer {
  public:
-  /// `now` in microseconds. `round_trip`: how long a statement takes that does nothing.
+  /// `now` in microseconds.
   QueueClaimer(Link& link, const QueueSql& sql, const QueueClaimRequest& request, std::int64_t now,
-               Duration round_trip, ClaimMemory& memory);
+               ClaimMemory& memory);
 
   void run();
   /// To be told to the memory once the transaction is committed.
@@ -87,7 +87,6 @@ class QueueClaimer {
   const QueueSql& sql_;
   const QueueClaimRequest& request_;
   const std::int64_t now_;
-  const Duration round_trip_;
   ClaimMemory& memory_;
   const ClaimMemory::Plan plan_;
 

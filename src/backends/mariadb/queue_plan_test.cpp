@@ -95,7 +95,7 @@ class MariadbQueuePlanTest : public MariadbPlanFixture {
 };
 
 TEST_F(MariadbQueuePlanTest, HotStatementsUseTheirIndexesOverTenThousandRows) {
-  fill(10'000);
+  fill(20'000);
   if (!IsSkipped() && !HasFatalFailure()) expect_all_plans();
 }
 
@@ -113,7 +113,7 @@ TEST_F(MariadbQueuePlanTest, HotStatementsUseTheirIndexesOverManyRowsAndReadFew)
       rows_read(
           *one,
           [&] { claimed = queue.claim({.owner = "n", .lease = 30s, .limit = 200, .run_limit = 4}).events; }),
-      10'000)
+      20'000)
       << "a key of many rows is not walked through";
   ASSERT_EQ(claimed.size(), 200U);
   std::vector<Settlement> done;

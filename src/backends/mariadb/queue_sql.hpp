@@ -22,7 +22,8 @@ struct QueueSql {
 
   // Claiming.
   std::string first_due;  ///< for each level from 9 on: available_at, id, available_at, now, now, abandoned
-                          ///< (1: these too) → level, available_at, id of the first claimable row not before
+                          ///< (1: these too) → level, available_at, id of the first claimable row not before;
+                          ///< at the end -1, how many microseconds that took, 0
   std::string lock_due;  ///< level, available_at, id, available_at, now, now, abandoned, limit → claim
                          ///< columns, locked
   std::string

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <unordered_map>
+#include <set>
 #include <utility>
 
 #include "backends/mariadb/in_list.hpp"
@@ -105,11 +105,11 @@ std::vector<InsertedRow> MariadbQueueStore::insert(Tx& tx, std::span<const NewQu
 std::vector<QueueId> MariadbQueueStore::renew(std::span<const Claim> held, Duration lease) {
   std::vector<QueueId> renewed;
   if (held.empty()) return renewed;
-  std::unordered_map<std::int64_t, std::int64_t> tokens;
+  std::set<std::pair<std::int64_t, std::int64_t>> refs;  // an id may come with several tokens
   std::vector<std::int64_t> ids;
   for (const Claim& claim : held) {
     ids.push_back(static_cast<std::int64_t>(claim.id));
-    tokens[ids.back()] = static_cast<std::int64_t>(claim.token);
+    refs.emplace(ids.back(), static_cast<std::int64_t>(claim.token));
   }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
@@ -121,7 +121,7 @@ std::vector<QueueId> MariadbQueueStore::renew(std::span<const Claim> held, Durat
         run_list(link, sql_.lock_idle, {}, ids, {}, [&](const RowView& row) {
           const std::int64_t id = row.integer(0);
           unseen.erase(std::lower_bound(unseen.begin(), unseen.end(), id));
-          if (row.integer(1) == tokens[id] && row.integer(2) == processing) ours.push_back(id);
+          if (refs.contains({id, row.integer(1)}) && row.integer(2) == processing) ours.push_back(id);
         });
         const std::array<Value, 3> before{now_or_null(), Value(bounded(lease)), now_or_null()};
         run_list(link, sql_.extend, before, ours, {}, {});
@@ -129,7 +129,7 @@ std::vector<QueueId> MariadbQueueStore::renew(std::span<const Claim> held, Durat
         // up the renewal of the others. Nobody can take a locked row, so that its lease does not matter.
         const Value now = now_or_null();
         run_list(link, sql_.held, {&now, 1}, unseen, {}, [&](const RowView& row) {
-          if (row.integer(1) == tokens[row.integer(0)]) ours.push_back(row.integer(0));
+          if (refs.contains({row.integer(0), row.integer(1)})) ours.push_back(row.integer(0));
         });
         for (const std::int64_t id : ours) renewed.push_back(QueueId{id});
       },
