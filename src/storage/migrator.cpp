@@ -94,11 +94,13 @@ MigrationReport run_migrations(MigrationTarget& target, std::span<const Embedded
   if (!options.dry_run) target.lock();
   MigrationReport report = plan_migrations(known, target.applied(), schema, options);
   if (options.dry_run) return report;
-  for (const MigrationStep& step : report.steps) {
+  std::vector<MigrationStep> done;
+  for (MigrationStep& step : report.steps) {
     failpoint("migrate.step.before");
-    target.apply(step);
+    if (target.apply(step)) done.push_back(std::move(step));
     failpoint("migrate.step.after");
   }
+  report.steps = std::move(done);
   return report;
 }
 

@@ -24,7 +24,8 @@ class MigrationTarget {
   /// Runs the statements of one step and records it (creating the bookkeeping table if needed): in one
   /// transaction where the database has transactional DDL; else statement by statement, each written so that
   /// it can be repeated, the record last.
-  virtual void apply(const MigrationStep& step) = 0;
+  /// False when another program has done it meanwhile.
+  virtual bool apply(const MigrationStep& step) = 0;
 };
 
 /// The steps from `applied` to the target. Throws Error(schema) when `applied` has versions that `known`

@@ -97,14 +97,25 @@ class FakeTarget final : public MigrationTarget {
     calls.emplace_back("applied");
     return versions;
   }
-  void apply(const MigrationStep& step) override {
+  bool apply(const MigrationStep& step) override {
     calls.push_back((step.up ? "up " : "down ") + step.name);
     if (step.name == fail_at) throw Error(ErrorCode::database, "no");
+    return step.name != done_by_others;
   }
   std::vector<int> versions;
   std::vector<std::string> calls;
   std::string fail_at;
+  std::string done_by_others;
 };
+
+TEST(RunMigrations, ReportsWhatItDidItself) {
+  FakeTarget target;
+  target.done_by_others = "two";
+  const MigrationReport report = run_migrations(target, known, "s", {});
+  ASSERT_EQ(report.steps.size(), 2U);
+  EXPECT_EQ(report.steps[0].name, "one");
+  EXPECT_EQ(report.steps[1].name, "three");
+}
 
 TEST(RunMigrations, LocksBeforeItLooks) {
   FakeTarget target;

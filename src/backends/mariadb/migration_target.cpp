@@ -41,7 +41,7 @@ void MariadbMigrationTarget::lock() {
   }
 }
 
-void MariadbMigrationTarget::apply(const MigrationStep& step) {
+bool MariadbMigrationTarget::apply(const MigrationStep& step) {
   // DDL commits by itself. Every statement can be repeated, the record comes last: a run that was killed
   // anywhere is simply run again.
   link_.command(("CREATE TABLE IF NOT EXISTS " + versions_table(schema_) +
@@ -60,6 +60,7 @@ void MariadbMigrationTarget::apply(const MigrationStep& step) {
   } else {
     link_.run("DELETE FROM " + versions_table(schema_) + " WHERE version = ?", {&version, 1}, {});
   }
+  return true;
 }
 
 }  // namespace postrider::mariadb

@@ -26,7 +26,7 @@ class MariadbMigrationTarget final : public MigrationTarget {
 
   void lock() override;
   std::vector<int> applied() override { return applied_versions(link_, schema_); }
-  void apply(const MigrationStep& step) override;
+  bool apply(const MigrationStep& step) override;
 
  private:
   Link& link_;

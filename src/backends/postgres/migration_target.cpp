@@ -62,10 +62,10 @@ std::vector<int> PostgresMigrationTarget::applied() {
   return versions;
 }
 
-void PostgresMigrationTarget::apply(const MigrationStep& step) {
+bool PostgresMigrationTarget::apply(const MigrationStep& step) {
   if (connection_.transaction_status() == PQTRANS_IDLE) lock();
   const std::vector<int> versions = applied();
-  if ((std::find(versions.begin(), versions.end(), step.version) != versions.end()) == step.up) return;
+  if ((std::find(versions.begin(), versions.end(), step.version) != versions.end()) == step.up) return false;
 
   const std::array<Value, 1> schema_name{Value(schema_)};
   if (step.up) {
@@ -101,6 +101,7 @@ void PostgresMigrationTarget::apply(const MigrationStep& step) {
   Pipeline pipeline(connection_, what);
   pipeline.send_commit(false);
   (void)pipeline.finish();
+  return true;
 }
 
 }  // namespace postrider::postgres

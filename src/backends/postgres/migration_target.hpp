@@ -23,7 +23,7 @@ class PostgresMigrationTarget final : public MigrationTarget {
 
   void lock() override;
   std::vector<int> applied() override;
-  void apply(const MigrationStep& step) override;
+  bool apply(const MigrationStep& step) override;
 
  private:
   Rows execute(const std::string& sql, std::span<const Value> params = {});

@@ -19,7 +19,7 @@ std::vector<int> SqliteMigrationTarget::applied() {
   return versions;
 }
 
-void SqliteMigrationTarget::apply(const MigrationStep& step) {
+bool SqliteMigrationTarget::apply(const MigrationStep& step) {
   if (!connection_.in_transaction()) {
     // From the second step on another program may have come between.
     connection_.begin();
@@ -27,7 +27,7 @@ void SqliteMigrationTarget::apply(const MigrationStep& step) {
     const bool there = std::find(now.begin(), now.end(), step.version) != now.end();
     if (there == step.up) {
       connection_.rollback();
-      return;
+      return false;
     }
   }
   for (const std::string& statement : split_statements(step.sql)) connection_.run(statement);
@@ -42,6 +42,7 @@ void SqliteMigrationTarget::apply(const MigrationStep& step) {
   }
   failpoint("sqlite.migrate.before_commit");
   connection_.commit();
+  return true;
 }
 
 }  // namespace postrider::sqlite

@@ -20,7 +20,7 @@ class SqliteMigrationTarget final : public MigrationTarget {
   /// The file's write lock, so that the plan is made on what the first step will find.
   void lock() override { connection_.begin(); }
   std::vector<int> applied() override;
-  void apply(const MigrationStep& step) override;
+  bool apply(const MigrationStep& step) override;
 
  private:
   Connection& connection_;
