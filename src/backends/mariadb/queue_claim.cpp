@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/mariadb/in_list.hpp"
+#include "storage/next_token.hpp"
 #include "storage/row_decoder.hpp"
 
 namespace postrider::mariadb {
@@ -160,7 +161,7 @@ QueueClaimer::Row QueueClaimer::read_row(const RowView& row) const {
                                        .payload = row.text(json ? C::payload : C::payload_bytes),
                                        .occurred_at = time_of(row.integer(C::occurred_at)),
                                        .created_at = time_of(row.integer(C::created_at))});
-  read.event = {.claim = {QueueId{read.id}, Token{row.integer(C::token) + 1}},
+  read.event = {.claim = {QueueId{read.id}, next_token(row.integer(C::token))},
                 .event = std::move(decoded.event),
                 .decode_error = std::move(decoded.error),
                 .priority = static_cast<int>(row.integer(C::priority)),

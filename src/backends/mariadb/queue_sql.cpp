@@ -97,13 +97,14 @@ QueueSql::QueueSql(const Identifier& schema)
       // Assignments happen from left to right: an abandoned row still is 1 when its crash is counted.
       take(over(schema,
                 "UPDATE {queue} FORCE INDEX (PRIMARY) SET crashes = crashes + status, status = 1, "
-                "attempts = attempts + 1, token = token + 1, owner = ?, lease_until = " POSTRIDER_AT
-                ", processing_started_at = " POSTRIDER_AT ", updated_at = " POSTRIDER_AT
+                "attempts = attempts + 1, token = token % 1000000000000000000 + 1, owner = ?, lease_until "
+                "= " POSTRIDER_AT ", processing_started_at = " POSTRIDER_AT ", updated_at = " POSTRIDER_AT
                 ", room = NULL WHERE id IN ({list})")),
-      quarantine(over(schema,
-                      "UPDATE {queue} SET quarantined_at = " POSTRIDER_AT ", updated_at = " POSTRIDER_AT
-                      ", crashes = crashes + 1, status = 0, token = token + 1, owner = NULL, "
-                      "lease_until = NULL, last_error = ? WHERE id = ?")),
+      quarantine(
+          over(schema,
+               "UPDATE {queue} SET quarantined_at = " POSTRIDER_AT ", updated_at = " POSTRIDER_AT
+               ", crashes = crashes + 1, status = 0, token = token % 1000000000000000000 + 1, owner = NULL, "
+               "lease_until = NULL, last_error = ? WHERE id = ?")),
       lock_held(over(schema,
                      "SELECT id, token, status FROM {queue} FORCE INDEX (PRIMARY) WHERE id IN ({list}) "
                      "FOR UPDATE")),
