@@ -141,7 +141,7 @@ TEST_F(CompleterTest, StopGivesUpOnADatabaseThatStaysAway) {
 
 TEST_F(CompleterTest, ALateResultMayRaceTheNextStart) {
   Completer completer(store_, options(), [](auto) {});
-  completer.submit(done("before the first start"));
+  completer.submit(done("too-early"));
   std::thread late([&] {
     for (int i = 0; i < 100; ++i) completer.submit(done("late"));
   });

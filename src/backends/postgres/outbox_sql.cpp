@@ -70,24 +70,24 @@ OutboxSql::OutboxSql(const Identifier& schema)
 
       // Joined by ctid, not by key: under SKIP LOCKED and a generic plan this is the shape that cannot
       // degrade.
-      claim_unless_ordered(make(
-          "WITH picked AS MATERIALIZED (SELECT ctid, due_at FROM {t} WHERE due_at <= {now:4} AND "
-          "ordering_key IS NULL "
-          "ORDER BY due_at LIMIT CASE WHEN EXISTS (SELECT 1 FROM {t} WHERE due_at <= {now:4} AND "
-          "ordering_key IS NOT NULL) "
-          "THEN 0 ELSE $3::bigint END FOR UPDATE SKIP LOCKED) "
-          "UPDATE {t} AS t SET owner = $1::text, lease_until = {now:4} + $2::interval, token = t.token "
-          "% 1000000000000000000 + 1 "
-          "FROM picked WHERE t.ctid = picked.ctid RETURNING {row}, picked.due_at",
-          table)),
-      claim_unordered(make(
-          "WITH picked AS MATERIALIZED (SELECT ctid, due_at FROM {t} WHERE due_at <= {now:4} AND "
-          "ordering_key IS NULL "
-          "ORDER BY due_at LIMIT $3::bigint FOR UPDATE SKIP LOCKED) "
-          "UPDATE {t} AS t SET owner = $1::text, lease_until = {now:4} + $2::interval, token = t.token "
-          "% 1000000000000000000 + 1 "
-          "FROM picked WHERE t.ctid = picked.ctid RETURNING {row}, picked.due_at",
-          table)),
+      claim_unless_ordered(
+          make("WITH picked AS MATERIALIZED (SELECT ctid, due_at FROM {t} WHERE due_at <= {now:4} AND "
+               "ordering_key IS NULL "
+               "ORDER BY due_at LIMIT CASE WHEN EXISTS (SELECT 1 FROM {t} WHERE due_at <= {now:4} AND "
+               "ordering_key IS NOT NULL) "
+               "THEN 0 ELSE $3::bigint END FOR UPDATE SKIP LOCKED) "
+               "UPDATE {t} AS t SET owner = $1::text, lease_until = {now:4} + $2::interval, "
+               "token = t.token % 1000000000000000000 + 1 "
+               "FROM picked WHERE t.ctid = picked.ctid RETURNING {row}, picked.due_at",
+               table)),
+      claim_unordered(
+          make("WITH picked AS MATERIALIZED (SELECT ctid, due_at FROM {t} WHERE due_at <= {now:4} AND "
+               "ordering_key IS NULL "
+               "ORDER BY due_at LIMIT $3::bigint FOR UPDATE SKIP LOCKED) "
+               "UPDATE {t} AS t SET owner = $1::text, lease_until = {now:4} + $2::interval, "
+               "token = t.token % 1000000000000000000 + 1 "
+               "FROM picked WHERE t.ctid = picked.ctid RETURNING {row}, picked.due_at",
+               table)),
 
       // How many of the rows due for longest have no key, so that neither kind can starve the other.
       unordered_share(make("SELECT count(*) FROM (SELECT free FROM ("
@@ -137,11 +137,10 @@ OutboxSql::OutboxSql(const Identifier& schema)
           "WHERE x.free LIMIT $3::bigint) AS m JOIN {t} AS f ON f.event_id = m.event_id "
           "WHERE f.due_at IS NOT NULL FOR UPDATE OF f SKIP LOCKED",
           table)),
-      take(make(
-          "UPDATE {t} AS t SET owner = $1::text, lease_until = {now:4} + $2::interval, token = t.token "
-          "% 1000000000000000000 + 1 "
-          "WHERE t.event_id = ANY($3::text[]) RETURNING {row}",
-          table)),
+      take(make("UPDATE {t} AS t SET owner = $1::text, lease_until = {now:4} + $2::interval, "
+                "token = t.token % 1000000000000000000 + 1 "
+                "WHERE t.event_id = ANY($3::text[]) RETURNING {row}",
+                table)),
       defer(make("UPDATE {t} AS t SET owner = NULL, lease_until = greatest(d.until, {now:4} + interval '100 "
                  "milliseconds') "
                  "FROM (SELECT x.ctid, k.until FROM unnest($1::text[], $2::bigint[], $3::timestamptz[]) AS "
