@@ -133,6 +133,25 @@ TEST_P(OutboxOrder, TheAggregateIsTheKeyWhenAskedFor) {
   ASSERT_TRUE(seen_.await(1));
 }
 
+/// As docs/outbox.md has it.
+TEST_P(OutboxOrder, AListenerOfTheColdPathSeesTheKeyThatWasUsedAndNoDelay) {
+  open(true);
+  OutboxOptions ordered = without_poller();
+  ordered.order_by_aggregate = true;
+  Outbox outbox{*storage_, ordered};
+  start(outbox);
+  publish(outbox, Event::builder("T").aggregate("Order", "7").json("{}").build());
+  ASSERT_TRUE(seen_.await(1));
+  EXPECT_EQ(seen_.events()[0].ordering_key(), "") << "as published";
+  publish(outbox,
+          Event::builder("T").aggregate("Order", "8").deliver_at(clock_.now() + 1s).json("{}").build());
+  clock_.advance(1s);
+  EXPECT_EQ(outbox.poll(), 1U);
+  ASSERT_TRUE(seen_.await(2));
+  EXPECT_EQ(seen_.events()[1].ordering_key(), "Order:8") << "as stored";
+  EXPECT_FALSE(seen_.events()[1].deliver_at().has_value());
+}
+
 TEST_P(OutboxOrder, ALongRunOfOneKeyIsWorkedOffByThePoller) {
   open();
   OutboxOptions quick = options();
