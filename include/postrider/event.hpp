@@ -55,9 +55,10 @@ class Event {
   [[nodiscard]] const std::string& aggregate_type() const noexcept;
   [[nodiscard]] const std::string& aggregate_id() const noexcept;
   [[nodiscard]] const std::string& tenant_id() const noexcept;
-  /// Events of the same key are delivered one after the other, in the order of their publication.
+  /// Events of the same key are delivered one after the other, in the order of their publication. Of an event
+  /// read back from the database: the key that was used, see OutboxOptions::order_by_aggregate.
   [[nodiscard]] const std::string& ordering_key() const noexcept;
-  /// Not before this time, when set.
+  /// Not before this time, when set. Never set in an event read back from the database.
   [[nodiscard]] std::optional<TimePoint> deliver_at() const noexcept;
   [[nodiscard]] const Headers& headers() const noexcept;
   [[nodiscard]] PayloadKind payload_kind() const noexcept;
