@@ -25,9 +25,8 @@ int main(int argc, char** argv) {
   std::latch mailed{1};
   EventQueue queue{*storage};
   EventManager manager{queue};
-  manager.register_handler<OrderPlaced>("invoice", [](const OrderPlaced& order) {
-    std::cout << "invoice for order " << order.number << "\n";
-  });
+  manager.register_handler<OrderPlaced>(
+      "invoice", [](const OrderPlaced& order) { std::cout << "invoice for order " << order.number << "\n"; });
   manager.register_handler<OrderPlaced>("mail", [&](const OrderPlaced&, HandlerContext& context) {
     // The first attempt fails. Only this handler is tried again, "invoice" is not.
     if (context.attempts() == 1) return EventHandledResult::transient_error("mail server busy");

@@ -80,37 +80,36 @@ class EventManager final : public Service {
   /// without one it gets all.
   template <class H>
   requires requires { std::string_view(std::remove_cvref_t<H>::id); }
-  EventManager& register_handler(H&& handler, HandlerOptions options = {}) {
+  EventManager& register_handler(H&& handler, const HandlerOptions& options = {}) {
     using Handler = std::remove_cvref_t<H>;
     using T = typename detail::HandledEvent<decltype(&Handler::handle)>::Type;
     auto call = detail::HandlerCall<Handler, T>{std::make_shared<Handler>(std::forward<H>(handler))};
-    std::string id(std::string_view(Handler::id));
+    const std::string id{std::string_view(Handler::id)};
     if constexpr (!std::is_same_v<T, Event>) {
-      return add(std::move(id), std::string(EventCodec<T>::type), detail::typed_handler<T>(call),
-                 std::move(options));
+      return add(id, std::string(EventCodec<T>::type), detail::typed_handler<T>(call), options);
     } else if constexpr (requires { std::string_view(Handler::type); }) {
-      return add(std::move(id), std::string(std::string_view(Handler::type)), call, std::move(options));
+      return add(id, std::string(std::string_view(Handler::type)), call, options);
     } else {
-      return add(std::move(id), std::string(), call, std::move(options));
+      return add(id, std::string(), call, options);
     }
   }
   /// A function for a typed event. Throws Error(invalid_argument) for an id that is taken (ids are unique
   /// over all types) or out of bounds (1 to 128 characters, no '#').
   template <TypedEvent T, class F>
-  EventManager& register_handler(std::string id, F function, HandlerOptions options = {}) {
-    return add(std::move(id), std::string(EventCodec<T>::type), detail::typed_handler<T>(std::move(function)),
-               std::move(options));
+  EventManager& register_handler(const std::string& id, F function, const HandlerOptions& options = {}) {
+    return add(id, std::string(EventCodec<T>::type), detail::typed_handler<T>(std::move(function)), options);
   }
   /// A function for all events of a type …
   template <class F>
-  EventManager& register_handler(std::string id, const EventType& type, F function,
-                                 HandlerOptions options = {}) {
-    return add(std::move(id), type.name(), detail::raw_handler(std::move(function)), std::move(options));
+  EventManager& register_handler(const std::string& id, const EventType& type, F function,
+                                 const HandlerOptions& options = {}) {
+    return add(id, type.name(), detail::raw_handler(std::move(function)), options);
   }
   /// … or for all events.
   template <class F>
-  EventManager& register_handler_for_all(std::string id, F function, HandlerOptions options = {}) {
-    return add(std::move(id), std::string(), detail::raw_handler(std::move(function)), std::move(options));
+  EventManager& register_handler_for_all(const std::string& id, F function,
+                                         const HandlerOptions& options = {}) {
+    return add(id, std::string(), detail::raw_handler(std::move(function)), options);
   }
 
   /// Checks that the tables are there, then starts fetching and handling.
@@ -120,7 +119,7 @@ class EventManager final : public Service {
   void stop() override;
   [[nodiscard]] bool running() const noexcept override;
   /// start(), then waits until `stop` is called or asked for through the token, then stop().
-  void run_process_loop(std::stop_token token = {});
+  void run_process_loop(const std::stop_token& token = {});
 
   /// For tests and for programs with a schedule of their own: claims, handles and settles on this thread,
   /// until there is nothing eligible or `limit` events were handled. Returns how many. Not while it is
@@ -134,7 +133,8 @@ class EventManager final : public Service {
   [[nodiscard]] const EventManagerOptions& options() const noexcept;
 
  private:
-  EventManager& add(std::string id, std::string type, HandlerFunction function, HandlerOptions options);
+  EventManager& add(const std::string& id, const std::string& type, HandlerFunction function,
+                    const HandlerOptions& options);
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };

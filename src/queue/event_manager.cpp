@@ -88,7 +88,7 @@ struct EventManager::Parts {
   void work_loop();
   void cleanup_loop();
   std::size_t clean();
-  void give_back(std::deque<WorkItem> items);
+  void give_back(const std::deque<WorkItem>& items);
 
   detail::QueueParts& queue;
   const EventManagerOptions options;
@@ -159,7 +159,7 @@ void EventManager::Parts::work_loop() {
     if (!running.load() && clock.steady_now().time_since_epoch().count() >= drain_until.load()) {
       std::deque<WorkItem> rest = work.take_all();
       rest.push_front(std::move(*item));
-      give_back(std::move(rest));
+      give_back(rest);
       return;
     }
     core.handle(std::move(*item),
@@ -167,7 +167,7 @@ void EventManager::Parts::work_loop() {
   }
 }
 
-void EventManager::Parts::give_back(std::deque<WorkItem> items) {
+void EventManager::Parts::give_back(const std::deque<WorkItem>& items) {
   for (const WorkItem& item : items) {
     for (const Work& one : item) writer.submit({.settlement = ManagerCore::release_of(one.event)});
   }
@@ -205,17 +205,16 @@ EventManager::~EventManager() {
   stop();
 }
 
-EventManager& EventManager::add(std::string id, std::string type, HandlerFunction function,
-                                HandlerOptions options) {
+EventManager& EventManager::add(const std::string& id, const std::string& type, HandlerFunction function,
+                                const HandlerOptions& options) {
   const OptionCheck check("HandlerOptions");
   check.number("max_attempts", options.max_attempts, 0, 1'000'000);
   const EventManagerOptions& defaults = parts_->options;
   parts_->core.registry.add(
-      std::move(type),
-      {.id = std::move(id),
-       .function = std::move(function),
-       .max_attempts = options.max_attempts == 0 ? defaults.max_attempts : options.max_attempts,
-       .retry_policy = options.retry_policy ? std::move(options.retry_policy) : defaults.retry_policy});
+      type, {.id = id,
+             .function = std::move(function),
+             .max_attempts = options.max_attempts == 0 ? defaults.max_attempts : options.max_attempts,
+             .retry_policy = options.retry_policy ? options.retry_policy : defaults.retry_policy});
   return *this;
 }
 
@@ -277,7 +276,7 @@ bool EventManager::running() const noexcept {
   return parts_->running;
 }
 
-void EventManager::run_process_loop(std::stop_token token) {
+void EventManager::run_process_loop(const std::stop_token& token) {
   Parts& parts = *parts_;
   start();
   {

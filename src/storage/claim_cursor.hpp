@@ -49,7 +49,7 @@ class ClaimCursor {
   struct Position {
     TimePoint available_at{};
     std::int64_t id = 0;
-    friend auto operator<=>(const Position&, const Position&) = default;
+    friend auto operator<=>(const Position&, const Position&) = default;  // NOLINT(modernize-use-nullptr)
   };
   using Positions = std::array<std::optional<Position>, levels>;
   /// What to scan: of each level the rows behind its position, or all of them.

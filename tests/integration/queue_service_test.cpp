@@ -94,7 +94,7 @@ TEST_P(QueueService, TheProcessLoopEndsWhenAsked) {
   open();
   EventManager manager(queue(), manager_options());
   manager.register_handler("h", "T", [](const Event&) {});
-  std::jthread loop([&](std::stop_token token) { manager.run_process_loop(std::move(token)); });
+  std::jthread loop([&](const std::stop_token& token) { manager.run_process_loop(token); });
   queue().publish(event());
   EXPECT_TRUE(metrics_.await(QueueCounter::queue_completed, 1));
   loop.request_stop();

@@ -78,6 +78,7 @@ void QueueClaimer::take_heads(std::size_t most) {
     if (heads_.front().eligible) chosen.push_back(std::move(heads_.front()));
   }
   std::vector<std::int64_t> ids;
+  ids.reserve(chosen.size());
   for (const Head& head : chosen) ids.push_back(head.id);
   Rows rows = lock(ids);
   std::vector<KeyRun*> extensible;

@@ -200,6 +200,7 @@ void QueueClaimer::take() {
   if (rows.empty()) return;
   const Result& taken = results.at(0);
   std::vector<std::pair<std::int64_t, int>> places;
+  places.reserve(static_cast<std::size_t>(taken.rows()));
   for (int row = 0; row < taken.rows(); ++row) places.emplace_back(taken.int8(row, queue_row::place), row);
   std::sort(places.begin(), places.end());
   for (const auto& [place, row] : places) {

@@ -71,6 +71,7 @@ void bind_retry(Params& params, const Batch& batch, std::optional<TimePoint> now
   for (const auto& [id, result] : states) params.element_int8(static_cast<std::int64_t>(id));
   params.end_array();
   std::vector<const HandlerResult*> results;
+  results.reserve(states.size());
   for (const auto& [id, result] : states) results.push_back(result);
   bind_results(params, results);
   params.timestamp(now);

@@ -29,7 +29,7 @@ class Texts {
   }
 
   [[nodiscard]] std::string part(std::string_view word, std::string_view parameter) const {
-    const std::string now = "coalesce($" + std::string(parameter) + "::timestamptz, statement_timestamp())";
+    std::string now = "coalesce($" + std::string(parameter) + "::timestamptz, statement_timestamp())";
     if (word == "now") return now;
     if (word == "queue") return schema_ + ".event_queue";
     if (word == "log") return schema_ + ".event_log";
