@@ -17,6 +17,9 @@ namespace {
 /// Before every row: the table's CHECK keeps out what is earlier.
 constexpr std::int64_t earliest = EventLimits::earliest.time_since_epoch().count();
 
+/// What the look takes with nothing to walk over: ten ranges are planned and read.
+constexpr Duration usual_cost = std::chrono::milliseconds{1};
+
 TimePoint time_of(std::int64_t micros) {
   return TimePoint{Duration{micros}};
 }
@@ -46,7 +49,10 @@ bool ClaimMemory::full_scan_allowed(SteadyPoint now) {
 
 void ClaimMemory::full_scan_took(Duration cost, SteadyPoint now) {
   const MutexLock lock(mutex_);
-  if (!exact_) cursor_.full_scan_took(cost, now);
+  if (exact_) return;
+  costs_[next_cost_] = std::max(Duration::zero(), cost - usual_cost);
+  next_cost_ = (next_cost_ + 1) % costs_.size();
+  cursor_.full_scan_took(*std::min_element(costs_.begin(), costs_.end()), now);
 }
 
 void ClaimMemory::claimed(const ClaimCursor::Positions& last, std::optional<std::string> last_key) {

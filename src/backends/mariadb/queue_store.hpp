@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -40,6 +42,10 @@ class ClaimMemory {
   const bool exact_;
   Mutex mutex_;
   ClaimCursor cursor_ POSTRIDER_GUARDED_BY(mutex_);
+  // Of the last full scans. The least of them counts: on a busy machine any scan may take long, but if all of
+  // them do there is something to walk over.
+  std::array<Duration, 8> costs_ POSTRIDER_GUARDED_BY(mutex_){};
+  std::size_t next_cost_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   std::optional<std::string> last_key_ POSTRIDER_GUARDED_BY(mutex_);
   bool odd_to_ordered_ POSTRIDER_GUARDED_BY(mutex_) = false;
 };
