@@ -20,7 +20,7 @@ namespace postrider::bench {
 namespace {
 
 constexpr int rounds = 3;
-constexpr std::size_t backlog = 100'000;
+constexpr std::size_t backlog = 300'000;
 constexpr std::array<std::size_t, 4> process_counts{1, 2, 4, 8};
 
 [[noreturn]] void fail(const char* what) {

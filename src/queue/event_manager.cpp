@@ -46,14 +46,6 @@ EventManagerOptions checked(EventManagerOptions options) {
   return options;
 }
 
-/// A settlement on its way to the database.
-struct Finished {
-  Settlement settlement{};
-  [[nodiscard]] std::string name() const {
-    return std::to_string(static_cast<std::int64_t>(settlement.claim.id));
-  }
-};
-
 }  // namespace
 
 struct EventManager::Parts {
@@ -70,18 +62,11 @@ struct EventManager::Parts {
              .stop_timeout = options.drain_timeout,
              .clock = queue.options.clock,
              .log = queue.options.log},
-            [this](std::span<const Finished> batch) { write(batch); },
-            [this](std::span<const Finished> batch, bool) {
-              for (const Finished& one : batch) core.settled({&one.settlement, 1});
+            [this](std::span<const Settlement> batch) { core.write(batch); },
+            [this](std::span<const Settlement> batch, bool) {
+              if (core.settled(batch)) work.wake();
             },
             [this] { queue.options.metrics->increment_queue_settle_failures(); }) {}
-
-  void write(std::span<const Finished> batch) {
-    std::vector<Settlement> settlements;
-    settlements.reserve(batch.size());
-    for (const Finished& one : batch) settlements.push_back(one.settlement);
-    core.write(settlements);
-  }
 
   void fetch_loop();
   [[nodiscard]] std::size_t next_limit();
@@ -95,7 +80,7 @@ struct EventManager::Parts {
   Clock& clock;
   ManagerCore core;
   WorkQueue work;
-  BatchWriter<Finished> writer;
+  BatchWriter<Settlement> writer;
 
   Mutex lifecycle;  // start and stop, one at a time
   std::atomic<bool> running{false};
@@ -162,14 +147,13 @@ void EventManager::Parts::work_loop() {
       give_back(rest);
       return;
     }
-    core.handle(std::move(*item),
-                [&](Settlement settlement) { writer.submit({.settlement = std::move(settlement)}); });
+    core.handle(std::move(*item), [&](Settlement settlement) { writer.submit(std::move(settlement)); });
   }
 }
 
 void EventManager::Parts::give_back(const std::deque<WorkItem>& items) {
   for (const WorkItem& item : items) {
-    for (const Work& one : item) writer.submit({.settlement = ManagerCore::release_of(one.event)});
+    for (const Work& one : item) writer.submit(ManagerCore::release_of(one.event));
   }
 }
 
@@ -310,7 +294,7 @@ std::size_t EventManager::process_available(std::size_t limit) {
     }
     inside_handler = false;
     parts.core.write(settlements);
-    parts.core.settled(settlements);
+    (void)parts.core.settled(settlements);
   }
   return handled;
 }

@@ -51,10 +51,12 @@ void HeldClaims::add(std::span<const QueuedEvent> events, SteadyPoint asked) {
   }
 }
 
-void HeldClaims::remove(const Claim& claim) {
+void HeldClaims::remove(std::span<const Settlement> settled) {
   const MutexLock lock(mutex_);
-  const auto found = held_.find(number(claim.id));
-  if (found != held_.end() && found->second.token == claim.token) held_.erase(found);
+  for (const Settlement& one : settled) {
+    const auto found = held_.find(number(one.claim.id));
+    if (found != held_.end() && found->second.token == one.claim.token) held_.erase(found);
+  }
 }
 
 bool HeldClaims::safe(const Claim& claim) const {

@@ -152,8 +152,8 @@ void ManagerCore::drop(const QueuedEvent& event) {
   queue_.options.metrics->increment_queue_stale(1);
   queue_.options.log(LogLevel::warning, "postrider: the claim on event " + number(event.claim.id) +
                                             " ended before it was handled; it goes to another worker");
-  held.remove(event.claim);
-  forget_suspect(event.claim);
+  const Settlement gone{.claim = event.claim};
+  (void)settled({&gone, 1});
 }
 
 void ManagerCore::write(std::span<const Settlement> settlements) {
@@ -178,16 +178,15 @@ void ManagerCore::write(std::span<const Settlement> settlements) {
   if (stale > 0) queue.metrics->increment_queue_stale(stale);
 }
 
-void ManagerCore::settled(std::span<const Settlement> settlements) {
-  for (const Settlement& one : settlements) {
-    held.remove(one.claim);
-    forget_suspect(one.claim);
-  }
-}
-
-void ManagerCore::forget_suspect(const Claim& claim) {
+bool ManagerCore::settled(std::span<const Settlement> settlements) {
+  held.remove(settlements);
   const MutexLock lock(mutex_);
-  if (suspect_ == claim) suspect_.reset();
+  for (const Settlement& one : settlements) {
+    if (suspect_ != one.claim) continue;
+    suspect_.reset();
+    return true;
+  }
+  return false;
 }
 
 }  // namespace postrider

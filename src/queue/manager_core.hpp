@@ -32,8 +32,9 @@ class ManagerCore {
   void handle(WorkItem item, const std::function<void(Settlement)>& settle);
   /// Writes on the calling thread; throws what the store throws.
   void write(std::span<const Settlement> settlements);
-  /// After settlements are in the database, or were given up.
-  void settled(std::span<const Settlement> settlements);
+  /// After settlements are in the database, or were given up. True when the suspect was among them: now the
+  /// next one may be fetched.
+  [[nodiscard]] bool settled(std::span<const Settlement> settlements);
   /// A settlement that gives the event back.
   [[nodiscard]] static Settlement release_of(const QueuedEvent& event);
 
@@ -44,7 +45,6 @@ class ManagerCore {
   [[nodiscard]] std::optional<Settlement> handle_one(Work& work);
   [[nodiscard]] Settlement unhandled(const QueuedEvent& event);
   void drop(const QueuedEvent& event);
-  void forget_suspect(const Claim& claim) POSTRIDER_EXCLUDES(mutex_);
 
   detail::QueueParts& queue_;
   const EventManagerOptions& options_;

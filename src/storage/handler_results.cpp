@@ -23,19 +23,38 @@ std::string text(const json::object& object, std::string_view name) {
   return value != nullptr && value->is_string() ? std::string(value->get_string()) : std::string();
 }
 
+void append_quoted(std::string& out, std::string_view text) {
+  const bool plain = std::all_of(text.begin(), text.end(), [](char c) {
+    return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\';
+  });
+  if (!plain) {
+    out += json::serialize(json::string(text));
+    return;
+  }
+  out += '"';
+  out += text;
+  out += '"';
+}
+
 }  // namespace
 
+// Written for every finished event, so without a tree.
 std::string encode_results(std::span<const HandlerResult> results) {
   if (results.empty()) return {};
-  json::array array;
-  array.reserve(results.size());
+  std::string text = "[";
   for (const HandlerResult& one : results) {
-    json::object object{{"handler", one.handler}, {"result", static_cast<int>(one.verdict)}};
-    if (one.failed > Attempt{0}) object["failed"] = static_cast<std::int32_t>(one.failed);
-    if (!one.error.empty()) object["error"] = stored_error(one.error);
-    array.push_back(std::move(object));
+    text += text.size() == 1 ? R"({"handler":)" : R"(,{"handler":)";
+    append_quoted(text, one.handler);
+    text += R"(,"result":)" + std::to_string(static_cast<int>(one.verdict));
+    if (one.failed > Attempt{0})
+      text += R"(,"failed":)" + std::to_string(static_cast<std::int32_t>(one.failed));
+    if (!one.error.empty()) {
+      text += R"(,"error":)";
+      append_quoted(text, stored_error(one.error));
+    }
+    text += '}';
   }
-  return json::serialize(array);
+  return text += ']';
 }
 
 std::vector<HandlerResult> decode_results(std::string_view text_of_array) {

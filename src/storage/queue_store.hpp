@@ -71,6 +71,8 @@ struct Settlement {
   std::vector<HandlerResult> results{};
   Duration delay{};
   std::string error{};
+  /// For messages.
+  [[nodiscard]] std::string name() const { return std::to_string(static_cast<std::int64_t>(claim.id)); }
 };
 
 /// The tables event_queue, event_log (its writing side) and event_handler_state, as verbs. Thread-safe. The

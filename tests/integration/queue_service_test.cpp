@@ -165,6 +165,21 @@ TEST_P(QueueService, HazardQ9WithoutSignalsPollingFindsTheEvents) {
   manager.stop();
 }
 
+TEST_P(QueueService, AbandonedOnesFollowEachOtherWithoutAPause) {
+  open(true);
+  for (int i = 0; i < 5; ++i) queue().publish(event());
+  EXPECT_EQ(queue().poll(5).size(), 5U);
+  clock_.advance(61s);
+  EventManagerOptions options = manager_options();
+  options.listen = false;
+  EventManager manager(queue(), options);
+  manager.register_handler("h", "T", [](const Event&) {});
+  manager.start();
+  // One at a time; but nobody moves the clock, so no pause between two looks ends by itself.
+  EXPECT_TRUE(metrics_.await(QueueCounter::queue_completed, 5));
+  manager.stop();
+}
+
 TEST_P(QueueService, HazardQ10AWallClockThatJumpsAbandonsNothing) {
   open();  // the database's own clock
   ManualClock process;

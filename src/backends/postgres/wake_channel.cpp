@@ -192,7 +192,9 @@ PostgresWakeChannel::PostgresWakeChannel(const Identifier& schema, ConnectionCon
     : schema_(schema.str()),
       context_(context),
       with_connection_(std::move(with_connection)),
-      notify_("SELECT pg_notify($1::text, '')", Statement::Use::plain) {}
+      // A message is lost in a crash of the server anyway, so its commit need not wait for the disk.
+      notify_("SELECT pg_notify($1::text, ''), set_config('synchronous_commit', 'off', true)",
+              Statement::Use::plain) {}
 
 void PostgresWakeChannel::notify(std::string_view topic) {
   const std::string name = wake_channel_name(schema_, topic);
