@@ -135,7 +135,8 @@ class ProjectionAdmin {
   [[nodiscard]] std::vector<SkippedEntry> skipped(std::string_view name, int version = 0, LogSeq after = {},
                                                   std::size_t limit = 100);
 
-  /// Waits until all entries up to `seq` are in the view. False when `timeout` passed before.
+  /// Waits until all entries up to `seq` are in the view, also for a projection that nobody has run yet.
+  /// False when `timeout` passed before.
   [[nodiscard]] bool wait_until(std::string_view name, LogSeq seq, Duration timeout, int version = 0)
       POSTRIDER_EXCLUDES(mutex_);
   /// A view has moved on: those who wait look now.

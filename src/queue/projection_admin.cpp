@@ -89,7 +89,12 @@ bool ProjectionAdmin::wait_until(std::string_view name, LogSeq seq, Duration tim
       const MutexLock lock(mutex_);
       before = wakes_;  // counted before the look: what moves during it must not be slept through
     }
-    if (status(name, version).position >= seq) return true;
+    try {
+      if (status(name, version).position >= seq) return true;
+    } catch (const Error& error) {
+      // A node that has just been started may not have stored it yet. At the end it is a mistake.
+      if (error.code() != ErrorCode::invalid_argument || clock_.steady_now() >= end) throw;
+    }
     const SteadyPoint next = std::min(end, clock_.steady_now() + pause);
     pause = std::min(pause * 2, longest_pause);
     const MutexLock lock(mutex_);
