@@ -15,8 +15,8 @@ namespace postrider {
 
 /// The number of a row in the queue. Given at publication, kept in the log, never used again.
 enum class QueueId : std::int64_t {};
-/// A place in the event log: 1 is the first, without gaps unless rows were purged. A number once seen below a
-/// reader's position never appears later.
+/// A place in the event log. Numbers grow, some may be missing (purged, or of a transaction that was rolled
+/// back), and one that is below a reader's position never appears later.
 enum class LogSeq : std::int64_t {};
 /// Fences a row: grows by one with every claim, so that whoever held it before cannot write any more.
 enum class Token : std::int64_t {};
