@@ -20,7 +20,19 @@ constexpr Duration first_failure_pause = std::chrono::milliseconds{100};
 constexpr Duration longest_failure_pause = std::chrono::seconds{5};
 constexpr std::size_t states_per_cleanup = 1000;
 
-thread_local bool inside_handler = false;
+/// Of which manager this thread is running handlers; null outside of them.
+thread_local const void* handling_for = nullptr;
+
+class HandlingScope {
+ public:
+  explicit HandlingScope(const void* manager) noexcept : before_(std::exchange(handling_for, manager)) {}
+  ~HandlingScope() { handling_for = before_; }
+  HandlingScope(const HandlingScope&) = delete;
+  HandlingScope& operator=(const HandlingScope&) = delete;
+
+ private:
+  const void* before_;
+};
 
 EventManagerOptions checked(EventManagerOptions options) {
   using namespace std::chrono_literals;
@@ -139,7 +151,7 @@ void EventManager::Parts::fetch_loop() {
 }
 
 void EventManager::Parts::work_loop() {
-  inside_handler = true;
+  const HandlingScope handling(this);
   while (std::optional<WorkItem> item = work.pop()) {
     if (!running.load() && clock.steady_now().time_since_epoch().count() >= drain_until.load()) {
       std::deque<WorkItem> rest = work.take_all();
@@ -229,7 +241,7 @@ void EventManager::start() {
 
 void EventManager::stop() {
   Parts& parts = *parts_;
-  if (inside_handler) {
+  if (handling_for == parts_.get()) {
     throw Error(ErrorCode::invalid_argument, "cannot stop the event manager", "this is one of its handlers",
                 "let the handler return first, stop from another thread");
   }
@@ -287,12 +299,13 @@ std::size_t EventManager::process_available(std::size_t limit) {
     if (fetched.events == 0) break;
     handled += fetched.events;
     std::vector<Settlement> settlements;
-    inside_handler = true;
-    for (WorkItem& item : fetched.items) {
-      parts.core.handle(std::move(item),
-                        [&](Settlement settlement) { settlements.push_back(std::move(settlement)); });
+    {
+      const HandlingScope handling(&parts);
+      for (WorkItem& item : fetched.items) {
+        parts.core.handle(std::move(item),
+                          [&](Settlement settlement) { settlements.push_back(std::move(settlement)); });
+      }
     }
-    inside_handler = false;
     parts.core.write(settlements);
     (void)parts.core.settled(settlements);
   }

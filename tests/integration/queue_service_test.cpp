@@ -90,6 +90,16 @@ TEST_P(QueueService, StopInsideAHandlerIsRefused) {
   EXPECT_TRUE(refused);
 }
 
+TEST_P(QueueService, AHandlerMayStopAnotherManager) {
+  open();
+  EventManager other(queue(), manager_options());
+  EventManager manager(queue(), manager_options());
+  manager.register_handler("h", "T", [&](const Event&) { other.stop(); });
+  queue().publish(event());
+  EXPECT_EQ(manager.process_available(), 1U);
+  EXPECT_EQ(only_entry().status, QueueStatus::completed) << "stop() must not have thrown";
+}
+
 TEST_P(QueueService, TheProcessLoopEndsWhenAsked) {
   open();
   EventManager manager(queue(), manager_options());
