@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "backends/postgres/bind_events.hpp"
 #include "backends/postgres/outbox_store.hpp"
 #include "backends/postgres/session.hpp"
 #include "core/failpoint.hpp"
@@ -29,10 +30,6 @@ constexpr std::string_view what = "cannot insert outbox events";
               "an event is published once; give a new one a new id");
 }
 
-std::string_view json_payload(const Event& event) {
-  return event.payload_kind() == PayloadKind::json ? event.payload() : std::string_view{};
-}
-
 void bind_one(Params& params, std::string_view owner, const NewOutboxRow& row, std::optional<TimePoint> now) {
   const Event& event = *row.event;
   params.text(event.id().view())
@@ -56,42 +53,6 @@ void bind_one(Params& params, std::string_view owner, const NewOutboxRow& row, s
   params.text(owner).timestamp(now);
 }
 
-/// One column of all rows; an empty text stands for NULL.
-template <class Get>
-void bind_texts(Params& params, Oid type, std::span<const NewOutboxRow> rows, const Get& get) {
-  if (std::all_of(rows.begin(), rows.end(), [&](const NewOutboxRow& row) { return get(row).empty(); })) {
-    params.null();  // one NULL array instead of many NULL elements
-    return;
-  }
-  params.begin_array(type, rows.size());
-  for (const NewOutboxRow& row : rows) {
-    const std::string_view value = get(row);
-    if (value.empty()) {
-      params.element_null();
-    } else {
-      params.element(value);
-    }
-  }
-  params.end_array();
-}
-
-void bind_bytes(Params& params, std::span<const NewOutboxRow> rows) {
-  const auto is_json = [](const NewOutboxRow& row) { return row.event->payload_kind() == PayloadKind::json; };
-  if (std::all_of(rows.begin(), rows.end(), is_json)) {
-    params.null();
-    return;
-  }
-  params.begin_array(oid::bytea, rows.size());
-  for (const NewOutboxRow& row : rows) {
-    if (is_json(row)) {
-      params.element_null();
-    } else {
-      params.element(row.event->payload());  // an empty payload of bytes is a payload
-    }
-  }
-  params.end_array();
-}
-
 void bind_many(Params& params, std::string_view owner, std::span<const NewOutboxRow> rows,
                std::optional<TimePoint> now) {
   using Row = NewOutboxRow;
@@ -106,23 +67,7 @@ void bind_many(Params& params, std::string_view owner, std::span<const NewOutbox
   bind_texts(params, oid::json, rows, [](const Row& r) { return json_payload(*r.event); });
   bind_bytes(params, rows);
 
-  params.begin_array(oid::timestamptz, rows.size());
-  for (const Row& row : rows) params.element_timestamp(row.event->occurred_at());
-  params.end_array();
-
-  if (std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.event->deliver_at().has_value(); })) {
-    params.begin_array(oid::timestamptz, rows.size());
-    for (const Row& row : rows) {
-      if (const std::optional<TimePoint> at = row.event->deliver_at()) {
-        params.element_timestamp(*at);
-      } else {
-        params.element_null();
-      }
-    }
-    params.end_array();
-  } else {
-    params.null();
-  }
+  bind_times(params, rows);
 
   params.begin_array(oid::interval, rows.size());
   for (const Row& row : rows) {
@@ -134,19 +79,6 @@ void bind_many(Params& params, std::string_view owner, std::span<const NewOutbox
   }
   params.end_array();
   params.text(owner).timestamp(now);
-}
-
-/// Rows per statement: bounds the memory of one message, and keeps the largest payloads (1 MiB each) far from
-/// the server's limit of 1 GiB.
-std::size_t batch_end(std::span<const NewOutboxRow> rows, std::size_t from, std::size_t most) {
-  constexpr std::size_t most_bytes = 64 << 20;
-  std::size_t bytes = 0;
-  std::size_t end = from;
-  while (end < rows.size() && end - from < most && (end == from || bytes < most_bytes)) {
-    bytes += rows[end].event->payload().size() + rows[end].event->headers_json().size();
-    ++end;
-  }
-  return end;
 }
 
 Value text_or_null(std::string_view text) {
@@ -171,7 +103,7 @@ void PostgresOutboxStore::insert(Tx& tx, std::string_view owner, std::span<const
   thread_local Params params;  // keeps its memory for the thread's next batch
   try {
     for (std::size_t from = 0; from < rows.size();) {
-      const std::size_t end = batch_end(rows, from, 5000);
+      const std::size_t end = batch_end(rows, from);
       params.clear();
       if (end - from == 1) {
         bind_one(params, owner, rows[from], now());

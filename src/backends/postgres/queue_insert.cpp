@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "backends/postgres/bind_events.hpp"
 #include "backends/postgres/queue_store.hpp"
 #include "backends/postgres/tx_statement.hpp"
 #include "core/failpoint.hpp"
@@ -11,46 +12,6 @@ namespace postrider::postgres {
 namespace {
 
 constexpr std::string_view what = "cannot insert events into the queue";
-
-/// One column of all rows; an empty text stands for NULL.
-template <class Binder, class Get>
-void bind_texts(Binder& params, Oid type, std::span<const NewQueueRow> rows, const Get& get) {
-  if (std::all_of(rows.begin(), rows.end(), [&](const NewQueueRow& row) { return get(row).empty(); })) {
-    params.null();  // one NULL array instead of many NULL elements
-    return;
-  }
-  params.begin_array(type, rows.size());
-  for (const NewQueueRow& row : rows) {
-    const std::string_view value = get(row);
-    if (value.empty()) {
-      params.element_null();
-    } else {
-      params.element(value);
-    }
-  }
-  params.end_array();
-}
-
-bool is_json(const NewQueueRow& row) {
-  return row.event->payload_kind() == PayloadKind::json;
-}
-
-template <class Binder>
-void bind_bytes(Binder& params, std::span<const NewQueueRow> rows) {
-  if (std::all_of(rows.begin(), rows.end(), is_json)) {
-    params.null();
-    return;
-  }
-  params.begin_array(oid::bytea, rows.size());
-  for (const NewQueueRow& row : rows) {
-    if (is_json(row)) {
-      params.element_null();
-    } else {
-      params.element(row.event->payload());  // an empty payload of bytes is a payload
-    }
-  }
-  params.end_array();
-}
 
 template <class Binder>
 void bind_rows(Binder& params, std::span<const NewQueueRow> rows, std::optional<TimePoint> now) {
@@ -64,8 +25,7 @@ void bind_rows(Binder& params, std::span<const NewQueueRow> rows, std::optional<
   texts(oid::text, [](const Row& r) { return r.ordering_key; });
   texts(oid::text, [](const Row& r) { return r.dedupe_key; });
   texts(oid::json, [](const Row& r) { return std::string_view(r.event->headers_json()); });
-  texts(oid::json,
-        [](const Row& r) { return is_json(r) ? std::string_view(r.event->payload()) : std::string_view(); });
+  texts(oid::json, [](const Row& r) { return json_payload(*r.event); });
   bind_bytes(params, rows);
 
   params.begin_array(oid::int2, rows.size());
@@ -74,37 +34,8 @@ void bind_rows(Binder& params, std::span<const NewQueueRow> rows, std::optional<
     params.element_int2(static_cast<std::int16_t>(std::clamp(row.priority, -1, 32'000)));
   }
   params.end_array();
-  params.begin_array(oid::timestamptz, rows.size());
-  for (const Row& row : rows) params.element_timestamp(row.event->occurred_at());
-  params.end_array();
-  if (std::any_of(rows.begin(), rows.end(), [](const Row& r) { return r.event->deliver_at().has_value(); })) {
-    params.begin_array(oid::timestamptz, rows.size());
-    for (const Row& row : rows) {
-      if (const std::optional<TimePoint> at = row.event->deliver_at()) {
-        params.element_timestamp(*at);
-      } else {
-        params.element_null();
-      }
-    }
-    params.end_array();
-  } else {
-    params.null();
-  }
+  bind_times(params, rows);
   params.timestamp(now);
-}
-
-/// Rows per statement: bounds the memory of one message, and keeps the largest payloads (1 MiB each) far from
-/// the server's limit of 1 GiB.
-std::size_t batch_end(std::span<const NewQueueRow> rows, std::size_t from) {
-  constexpr std::size_t most_rows = 5000;
-  constexpr std::size_t most_bytes = 64 << 20;
-  std::size_t bytes = 0;
-  std::size_t end = from;
-  while (end < rows.size() && end - from < most_rows && (end == from || bytes < most_bytes)) {
-    bytes += rows[end].event->payload().size() + rows[end].event->headers_json().size();
-    ++end;
-  }
-  return end;
 }
 
 /// What came back is what went in, in that order, without the duplicates: ids of events tell which.
