@@ -19,47 +19,20 @@ constexpr std::size_t renewals_per_statement = 1000;
 
 LeaseKeeper::LeaseKeeper(OutboxStore& store, InFlightTracker& in_flight, Duration lease, Clock& clock,
                          LogCallback log)
-    : store_(store), in_flight_(in_flight), lease_(lease), clock_(clock), log_(std::move(log)) {}
+    : store_(store),
+      in_flight_(in_flight),
+      lease_(lease),
+      clock_(clock),
+      log_(std::move(log)),
+      // A third of the lease leaves two more rounds before it ends, should one of them meet a database that
+      // is away.
+      rounds_(std::max<Duration>(lease / 3, std::chrono::milliseconds{1}), clock, [this] { round(); }) {}
 
-LeaseKeeper::~LeaseKeeper() {
-  stop();
-}
-
-void LeaseKeeper::start() {
-  if (thread_.joinable()) return;
-  {
-    const MutexLock lock(mutex_);
-    stopping_ = false;
-  }
-  thread_ = std::thread([this] { run(); });
-}
-
-void LeaseKeeper::stop() {
-  if (!thread_.joinable()) return;
-  {
-    const MutexLock lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
-}
-
-void LeaseKeeper::run() {
-  // A third of the lease leaves two more rounds before it ends, should one of them meet a database that is
-  // away.
-  const Duration round = std::max<Duration>(lease_ / 3, std::chrono::milliseconds{1});
-  for (;;) {
-    {
-      const MutexLock lock(mutex_);
-      const SteadyPoint until = clock_.steady_now() + round;
-      while (!stopping_ && clock_.steady_now() < until) clock_.wait_until(wake_, mutex_, until);
-      if (stopping_) return;
-    }
-    try {
-      renew_due();
-    } catch (const std::exception& error) {
-      log_(LogLevel::warning, "postrider: cannot renew leases, trying again: " + what_of(error));
-    }
+void LeaseKeeper::round() noexcept {
+  try {
+    renew_due();
+  } catch (const std::exception& error) {
+    log_(LogLevel::warning, "postrider: cannot renew leases, trying again: " + what_of(error));
   }
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <thread>
-
 #include "core/inflight.hpp"
+#include "core/periodic_task.hpp"
 #include "postrider/detail/sync.hpp"
 #include "postrider/log.hpp"
 #include "storage/outbox_store.hpp"
@@ -16,26 +15,21 @@ namespace postrider {
 class LeaseKeeper {
  public:
   LeaseKeeper(OutboxStore& store, InFlightTracker& in_flight, Duration lease, Clock& clock, LogCallback log);
-  ~LeaseKeeper();
 
-  void start();
-  void stop();
+  void start() { rounds_.start(); }
+  void stop() { rounds_.stop(); }
   /// One round, on the calling thread. Returns how many leases were renewed. Throws what the store throws.
   std::size_t renew_due();
 
  private:
-  void run();
+  void round() noexcept;
 
   OutboxStore& store_;
   InFlightTracker& in_flight_;
   Duration lease_;
   Clock& clock_;
   LogCallback log_;
-
-  Mutex mutex_;
-  CondVar wake_;
-  bool stopping_ POSTRIDER_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  PeriodicTask rounds_;  // last: it uses the others
 };
 
 }  // namespace postrider

@@ -19,30 +19,12 @@ std::int64_t number(QueueId id) {
 }  // namespace
 
 HeldClaims::HeldClaims(QueueStore& store, Duration lease, Clock& clock, LogCallback log)
-    : store_(store), lease_(lease), clock_(clock), log_(std::move(log)) {}
-
-HeldClaims::~HeldClaims() {
-  stop();
-}
-
-void HeldClaims::start() {
-  if (thread_.joinable()) return;
-  {
-    const MutexLock lock(mutex_);
-    stopping_ = false;
-  }
-  thread_ = std::thread([this] { run(); });
-}
-
-void HeldClaims::stop() {
-  if (!thread_.joinable()) return;
-  {
-    const MutexLock lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_all();
-  thread_.join();
-}
+    : store_(store),
+      lease_(lease),
+      clock_(clock),
+      log_(std::move(log)),
+      // A third of the lease leaves two more rounds before it ends, should one meet a database that is away.
+      heartbeat_(std::max<Duration>(lease / 3, std::chrono::milliseconds{1}), clock, [this] { beat(); }) {}
 
 void HeldClaims::add(std::span<const QueuedEvent> events, SteadyPoint asked) {
   const MutexLock lock(mutex_);
@@ -71,22 +53,11 @@ std::size_t HeldClaims::size() const {
   return held_.size();
 }
 
-void HeldClaims::run() {
-  // A third of the lease leaves two more rounds before it ends, should one of them meet a database that is
-  // away.
-  const Duration round = std::max<Duration>(lease_ / 3, std::chrono::milliseconds{1});
-  for (;;) {
-    {
-      const MutexLock lock(mutex_);
-      const SteadyPoint until = clock_.steady_now() + round;
-      while (!stopping_ && clock_.steady_now() < until) clock_.wait_until(wake_, mutex_, until);
-      if (stopping_) return;
-    }
-    try {
-      (void)renew_due();
-    } catch (const std::exception& error) {
-      log_(LogLevel::warning, "postrider: cannot send heartbeats, trying again: " + what_of(error));
-    }
+void HeldClaims::beat() noexcept {
+  try {
+    (void)renew_due();
+  } catch (const std::exception& error) {
+    log_(LogLevel::warning, "postrider: cannot send heartbeats, trying again: " + what_of(error));
   }
 }
 

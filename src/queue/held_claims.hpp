@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <functional>
 #include <span>
-#include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "core/periodic_task.hpp"
 #include "postrider/clock.hpp"
 #include "postrider/detail/sync.hpp"
 #include "postrider/log.hpp"
@@ -21,10 +21,9 @@ namespace postrider {
 class HeldClaims {
  public:
   HeldClaims(QueueStore& store, Duration lease, Clock& clock, LogCallback log);
-  ~HeldClaims();
 
-  void start();
-  void stop();
+  void start() { heartbeat_.start(); }
+  void stop() { heartbeat_.stop(); }
 
   /// `asked`: when the claim was asked for.
   void add(std::span<const QueuedEvent> events, SteadyPoint asked) POSTRIDER_EXCLUDES(mutex_);
@@ -41,17 +40,15 @@ class HeldClaims {
     Token token{};
     SteadyPoint until{};
   };
-  void run();
+  void beat() noexcept;
 
   QueueStore& store_;
   const Duration lease_;
   Clock& clock_;
   const LogCallback log_;
   mutable Mutex mutex_;
-  CondVar wake_;
   std::unordered_map<std::int64_t, Held> held_ POSTRIDER_GUARDED_BY(mutex_);
-  bool stopping_ POSTRIDER_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  PeriodicTask heartbeat_;  // last: it uses the others
 };
 
 }  // namespace postrider
