@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/failpoint.hpp"
+#include "core/what_of.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
 
@@ -66,8 +67,7 @@ struct Staged::Pending {
       hand_over();
     } catch (const std::exception& error) {
       log(LogLevel::warning,
-          std::string("postrider: cannot confirm a committed event, the poller will bring it: ") +
-              error.what());
+          "postrider: cannot confirm a committed event, the poller will bring it: " + what_of(error));
     }
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/failpoint.hpp"
+#include "core/what_of.hpp"
 #include "postrider/error.hpp"
 #include "storage/queue_store.hpp"
 
@@ -23,7 +24,7 @@ Caught describe(const std::exception_ptr& error) {
   } catch (const Error& e) {
     return {e.what(), e.retryable() || e.in_doubt() || e.connection_lost()};
   } catch (const std::exception& e) {
-    return {e.what()};
+    return {what_of(e)};
   } catch (...) {
     return {"an exception that is not a std::exception"};
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "core/what_of.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
 #include "postrider/log.hpp"
@@ -40,7 +41,7 @@ std::string message_of(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& e) {
-    return e.what();
+    return what_of(e);
   } catch (...) {
     return "an exception that is not a std::exception";
   }

@@ -236,7 +236,16 @@ std::uint64_t Link::execute(MYSQL_STMT& statement, std::string_view sql) {
 
 void Link::fetch(MYSQL_STMT& statement, std::string_view sql, const OnRow& on_row) {
   const std::size_t columns = mysql_stmt_field_count(&statement);
-  if (mysql_stmt_store_result(&statement) != 0) fail(statement, sql);
+  if (mysql_stmt_store_result(&statement) != 0) {
+    // The server gave up among the rows, for instance because of a deadlock. The library would take the rest
+    // of them for unread and wait for it when the statement is run again: it must not be.
+    struct Forget {
+      Link& link;
+      std::string_view sql;
+      ~Forget() { link.forget(sql); }
+    } const forget_it{*this, sql};
+    fail(statement, sql);
+  }
   struct FreeResult {
     MYSQL_STMT& statement;
     ~FreeResult() { mysql_stmt_free_result(&statement); }

@@ -106,6 +106,18 @@ TEST_F(MariadbSessionTest, ADeadlockEndsTheTransaction) {
   EXPECT_EQ(client().one("SELECT SUM(b) FROM " + prefix_ + "_mine"), "0");
 }
 
+TEST_F(MariadbSessionTest, AStatementThatFailsAmongItsRowsCanBeRunAgain) {
+  // As a SELECT … FOR UPDATE does that loses a deadlock at its third row.
+  const std::string sql = "SELECT seq, IF(seq = 3, (SELECT 1 UNION SELECT 2), 0) FROM seq_1_to_4";
+  Transaction tx = storage().begin();
+  for (int i = 0; i < 3; ++i) {
+    const Error error = error_of([&] { tx.execute(sql); });
+    ASSERT_FALSE(error.connection_lost()) << "it waited for an answer that never comes: " << error.what();
+    EXPECT_THAT(error.what(), HasSubstr("more than 1 row"));
+  }
+  EXPECT_EQ(tx.execute("SELECT ?", 7).integer(0, 0), 7);
+}
+
 TEST_F(MariadbSessionTest, AConnectionKilledBeforeCommitIsKnownToBeRolledBack) {
   Transaction tx = storage().begin();
   insert(tx, {event("a")});
