@@ -63,7 +63,8 @@ void QueueClaimer::collect_runs() {
     cost = measured && cost ? std::optional(*cost + took) : std::nullopt;
 
     std::vector<KeyRun> found;
-    for (int row = 0; row < keys.rows() && found.size() < request_.limit - rows; ++row) {
+    int row = 0;
+    for (; row < keys.rows() && found.size() < request_.limit - rows; ++row) {
       last_looked_at_ = std::string(keys.text(row, 0));
       ++seen;
       if (keys.boolean(row, 2)) found.push_back({.key = *last_looked_at_, .head = keys.int8(row, 1)});
@@ -72,7 +73,8 @@ void QueueClaimer::collect_runs() {
       lock_runs(std::move(found));
       rows = select(std::numeric_limits<std::size_t>::max(), request_.abandoned_limit).events;
     }
-    if (static_cast<std::size_t>(keys.rows()) == page) {
+    // Keys of the page are left when there seemed to be no room for them; rows that are set aside need none.
+    if (row < keys.rows() || static_cast<std::size_t>(row) == page) {
       after = last_looked_at_;
     } else if (second_lap || rows >= request_.limit) {
       break;

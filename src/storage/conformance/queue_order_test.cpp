@@ -225,6 +225,19 @@ TEST_P(QueueOrder, OneAtATimeNeitherKindStarves) {
   EXPECT_EQ(ordered, 4);
 }
 
+TEST_P(QueueOrder, HeadsThatAreSetAsideTakeNoRoomFromTheKeysBehindThem) {
+  for (const std::string key : {"k1", "k2", "k3", "k4", "k5"}) publish(key + "-0", {.key = key});
+  ASSERT_EQ(claim({.limit = 4, .run = 1}).size(), 4U);
+  clock_.advance(1h);
+  // The walk begins behind the last key of the claim before: some of these come in its second lap.
+  for (int lap = 0; lap < 2; ++lap) {
+    const QueueClaimResult result = store().claim(request({.limit = 2, .max_crashes = 1, .run = 1}));
+    EXPECT_EQ(result.quarantined.size(), lap == 0 ? 4U : 1U);
+    EXPECT_EQ(result.events.size(), lap == 0 ? 1U : 0U);
+    clock_.advance(1h);
+  }
+}
+
 TEST_P(QueueOrder, ManyKeysThatWaitHideNoneThatCanGo) {
   std::vector<std::string> keys;
   for (int i = 10'000; i < 12'500; ++i) keys.push_back("k" + std::to_string(i));
