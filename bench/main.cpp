@@ -33,6 +33,9 @@ std::vector<Bench> all_benches() {
   const auto backlog = [&](const std::string& line, BackendKind kind) {
     one(line, [=](Report& report, const std::string& name) { outbox_backlog(report, kind, name); });
   };
+  const auto ordered = [&](const std::string& line, BackendKind kind) {
+    one(line, [=](Report& report, const std::string& name) { outbox_ordered_retries(report, kind, name); });
+  };
   const auto drain = [&](const std::string& line, BackendKind kind) {
     one(line, [=](Report& report, const std::string& name) { queue_drain(report, kind, name); });
   };
@@ -49,6 +52,9 @@ std::vector<Bench> all_benches() {
   backlog("outbox.backlog.postgres", BackendKind::postgres);
   backlog("outbox.backlog.sqlite", BackendKind::sqlite);
   backlog("outbox.backlog.mariadb", BackendKind::mariadb);
+  ordered("outbox.ordered_retries.postgres", BackendKind::postgres);
+  ordered("outbox.ordered_retries.sqlite", BackendKind::sqlite);
+  ordered("outbox.ordered_retries.mariadb", BackendKind::mariadb);
   one("outbox.memory", [](Report& report, const std::string& name) { outbox_memory(report, name); });
   drain("queue.postgres.drain", BackendKind::postgres);
   drain("queue.sqlite.drain", BackendKind::sqlite);

@@ -23,6 +23,9 @@ void outbox_hot_latency(Report& report, BackendKind kind, const std::string& lin
 /// The poller alone: how its rate depends on how much is pending.
 void outbox_backlog(Report& report, BackendKind kind, const std::string& line);
 
+/// A backlog of a few keys whose listener fails once in 14 times: each failure stops the line behind it.
+void outbox_ordered_retries(Report& report, BackendKind kind, const std::string& line);
+
 /// The largest resident set of a process that drains a million rows.
 void outbox_memory(Report& report, const std::string& line);
 /// What the child process of `outbox_memory` does: drain the file, then print the peak. Returns the exit

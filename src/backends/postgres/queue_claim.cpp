@@ -14,7 +14,7 @@ namespace postrider::postgres {
 namespace {
 
 /// Against a queue that others fill with poisoned rows as fast as we put them aside.
-constexpr int most_scans = 10;
+constexpr int most_scans = 100;
 
 SteadyPoint steady_now() {
   return std::chrono::steady_clock::now();

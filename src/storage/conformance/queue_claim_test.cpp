@@ -288,6 +288,19 @@ TEST_P(QueueClaim, ATokenThatCannotGrowDoesNotStopEveryClaim) {
   for (const char* name : {"free", "keyed", "other"}) EXPECT_EQ(finalize(name), Settled::applied) << name;
 }
 
+TEST_P(QueueClaim, ManyRowsThatAreSetAsideDoNotHideTheOneBehindThem) {
+  std::vector<std::string> poisoned;
+  for (int i = 0; i < 15; ++i) poisoned.push_back("p" + std::to_string(i));
+  publish_all(poisoned);
+  ASSERT_EQ(claim({.limit = 15}).size(), 15U);
+  publish("good");
+  clock_.advance(1h);
+  const QueueClaimResult result = store().claim(request({.limit = 1, .max_crashes = 1}));
+  ASSERT_EQ(result.events.size(), 1U);
+  EXPECT_EQ(result.events[0].event->id().str(), "good");
+  EXPECT_EQ(result.quarantined.size(), 15U);
+}
+
 TEST_P(QueueClaim, ARowWhoseTokenCannotGrowGoesToQuarantine) {
   publish("a");
   ASSERT_THAT(claim({.max_crashes = 1}), ElementsAre("a"));
