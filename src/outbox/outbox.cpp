@@ -80,16 +80,24 @@ struct Outbox::Parts {
 
   /// On the completer's thread, after results are in the database.
   void flushed(std::span<const FinishedEvent> results) {
-    poller.continue_keys(dispatcher->flushed(results));
+    const std::vector<std::string> keys = dispatcher->flushed(results);
     const SteadyPoint now = options.clock->steady_now();
+    std::size_t delivered = 0;
+    std::size_t failed = 0;
     for (const FinishedEvent& result : results) {
       const Completion::Kind kind = result.completion.kind;
-      if (kind == Completion::Kind::retry || kind == Completion::Kind::later) {
+      const bool ordered = !result.ordering_key.empty();
+      if (kind == Completion::Kind::done) {
+        delivered += ordered ? 1 : 0;
+      } else if (kind == Completion::Kind::retry || kind == Completion::Kind::later) {
+        failed += ordered ? 1 : 0;
         poller.wake_at(now + result.completion.delay);
       } else if (kind == Completion::Kind::release) {
         poller.poke();
       }
     }
+    poller.ordered_ended(delivered, failed);
+    poller.continue_keys(keys);
     options.metrics->record_in_flight(in_flight.size());
   }
 

@@ -80,6 +80,11 @@ void OutboxPoller::continue_keys(std::vector<std::string> keys) {
   wake_.notify_all();
 }
 
+void OutboxPoller::ordered_ended(std::size_t delivered, std::size_t failed) {
+  const MutexLock lock(mutex_);
+  run_length_.ended(delivered, failed);
+}
+
 void OutboxPoller::run() {
   Duration pause = Duration::zero();
   const Duration shortest = std::min(shortest_pause, options_.interval);
@@ -131,11 +136,12 @@ std::size_t OutboxPoller::claim_once() {
   if (window.room() == 0) return 0;
 
   std::vector<std::string> keys;
+  ClaimRequest request;
   {
     const MutexLock lock(mutex_);
     keys.swap(keys_);
+    request.run_limit = run_length_.limit();
   }
-  ClaimRequest request;
   request.owner = options_.owner;
   request.lease = options_.lease;
   request.limit = std::min(options_.batch_size, window.room());

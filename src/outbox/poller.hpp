@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "outbox/dispatcher.hpp"
+#include "outbox/run_length.hpp"
 #include "postrider/detail/sync.hpp"
 #include "postrider/log.hpp"
 #include "postrider/metrics.hpp"
@@ -47,6 +48,8 @@ class OutboxPoller {
   void wake_at(SteadyPoint when);
   /// These keys have just been worked off here; take their next events first.
   void continue_keys(std::vector<std::string> keys);
+  /// So many events with keys were delivered, and so many failed, each stopping its key.
+  void ordered_ended(std::size_t delivered, std::size_t failed);
 
  private:
   void run();
@@ -65,6 +68,7 @@ class OutboxPoller {
   bool poked_ POSTRIDER_GUARDED_BY(mutex_) = false;
   std::set<SteadyPoint> wake_times_ POSTRIDER_GUARDED_BY(mutex_);
   std::vector<std::string> keys_ POSTRIDER_GUARDED_BY(mutex_);
+  RunLength run_length_ POSTRIDER_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -44,6 +45,8 @@ struct ClaimRequest {
   std::size_t limit = 0;
   /// Keys whose run this node has just finished: their next events are claimed first.
   std::span<const std::string> continue_keys{};
+  /// Of one key at most so many; at least 1.
+  std::size_t run_limit = std::numeric_limits<std::size_t>::max();
 };
 
 struct ClaimedEvent {
@@ -97,8 +100,9 @@ class OutboxStore {
   ///
   /// Ordered rows: for each key among the due rows and each of `continue_keys`, the pending rows of the key
   /// are taken in order of seq, from the head on, up to the first that is not yet available or is leased to a
-  /// living owner (this one included: it has that row in memory), as far as `limit` goes. Due ordered rows
-  /// that are blocked are deferred (lease_until without owner), so that a blocked backlog is not scanned
+  /// living owner (this one included: it has that row in memory), as far as `limit` and `run_limit` go. A
+  /// claim that ends a run because of `run_limit` need not look for further keys. Due ordered rows that are
+  /// blocked are deferred (lease_until without owner), so that a blocked backlog is not scanned
   /// again and again: until their head is available, or for a second at most when it is leased, and at least
   /// for 100 ms. A deferral hides a row from the scan, it does not lease it: it never keeps a row from being
   /// taken with its key. Results of one key are in order of seq.

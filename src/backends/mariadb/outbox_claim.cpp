@@ -123,7 +123,7 @@ class Claim {
     take_keys(keys);
     write_taken();
     const bool deferred_some = defer_blocked(rows);
-    return rows.size() == page_size && (deferred_some || result_.size() > taken_before);
+    return rows.size() == page_size && !cut_short_ && (deferred_some || result_.size() > taken_before);
   }
 
   /// Takes the runs of the keys, and between them the rows without key that have been due for longer.
@@ -135,7 +135,9 @@ class Claim {
         if (!key.continues) take_free_until(key.due);
         std::size_t count = 0;
         for (; count < key.run.size() && has_room(); ++count) take(key.run[count]);
-        if (count > 0 && has_room()) {
+        if (count == request_.run_limit) {
+          cut_short_ = true;  // what is behind it comes soon and is not worth being deferred
+        } else if (count > 0 && has_room()) {
           blocked_until_[key.name] = deferred_until(taken_head(), now_);
         } else if (key.examined && key.run.empty()) {
           blocked_until_[key.name] = key.blocked_until;
@@ -153,7 +155,8 @@ class Claim {
     // read on below.
     std::size_t room = request_.limit - result_.size();
     const std::size_t at_once =
-        keys.size() == 1 ? room : std::min(room, std::max<std::size_t>(8, 2 * room / keys.size()));
+        std::min(request_.run_limit,
+                 keys.size() == 1 ? room : std::min(room, std::max<std::size_t>(8, 2 * room / keys.size())));
     const std::vector<std::vector<RowState>> states =
         read_runs(keys, std::numeric_limits<std::int64_t>::min(), at_once);
     std::vector<std::int64_t> wanted;
@@ -171,7 +174,8 @@ class Claim {
     }
     for (Key& key : keys) {
       room -= std::min(room, key.run.size());
-      if (room > 0 && key.run.size() == at_once) lock_rest(key, room);
+      const std::size_t more = std::min(room, request_.run_limit - key.run.size());
+      if (more > 0 && key.run.size() == at_once) lock_rest(key, more);
     }
   }
 
@@ -282,6 +286,7 @@ class Claim {
   std::size_t next_free_ = 0;
   std::unordered_map<std::string, Micros> blocked_until_;  // every key seen so far
   std::optional<std::string> full_at_;                     // the key at which the limit was reached
+  bool cut_short_ = false;                                 // some run was longer than allowed
   std::unordered_set<std::int64_t> taken_;
   std::vector<std::int64_t> unwritten_;  // taken, but not yet in the table
   std::vector<ClaimedEvent> result_;

@@ -78,6 +78,7 @@ class QueueClaimer {
   // queue_ordered_claim.cpp
   /// Takes up to `most` rows with keys.
   void take_ordered(std::size_t most);
+  void extend_open(std::size_t end);
   [[nodiscard]] bool fetch_heads();
   void take_heads(std::size_t most);
   void extend(std::span<KeyRun* const> runs, std::size_t most);

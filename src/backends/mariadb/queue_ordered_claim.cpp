@@ -20,17 +20,25 @@ constexpr std::size_t runs_at_once = 16;  // per statement that reads what follo
 }  // namespace
 
 void QueueClaimer::take_ordered(std::size_t most) {
-  most = std::min(most, room());
-  const std::size_t end = taken_ + most;
-  // What an earlier call had no room for.
-  std::vector<KeyRun*> open;
-  for (KeyRun& run : runs_) {
-    if (run.open) open.push_back(&run);
-  }
-  for (std::size_t i = 0; i < open.size() && taken_ < end; i += runs_at_once) {
-    extend(std::span(open).subspan(i, std::min(runs_at_once, open.size() - i)), end - taken_);
-  }
+  const std::size_t end = taken_ + std::min(most, room());
+  extend_open(end);  // what an earlier call had no room for
   while (taken_ < end && (!heads_.empty() || fetch_heads())) take_heads(end - taken_);
+  extend_open(end);  // what had no room beside rows that then were set aside
+}
+
+/// Goes on with every run that may have more, until so many rows are taken in all.
+void QueueClaimer::extend_open(std::size_t end) {
+  for (;;) {
+    std::vector<KeyRun*> open;
+    for (KeyRun& run : runs_) {
+      if (run.open) open.push_back(&run);
+    }
+    // Each round closes the first of them or takes it further.
+    if (open.empty() || taken_ >= end) return;
+    for (std::size_t i = 0; i < open.size() && taken_ < end; i += runs_at_once) {
+      extend(std::span(open).subspan(i, std::min(runs_at_once, open.size() - i)), end - taken_);
+    }
+  }
 }
 
 /// The next page of keys. False when there are no more, or enough were looked at.

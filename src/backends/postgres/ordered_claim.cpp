@@ -64,13 +64,17 @@ bool OrderedClaim::run_page(int number) {
     if (run.take) takers.push_back(&run);
   }
   const bool heads_suffice =
-      takers.size() >= room() && (takers.empty() || takers.front()->continued == Run::npos);
+      request_.run_limit == 1 ||
+      (takers.size() >= room() && (takers.empty() || takers.front()->continued == Run::npos));
   if (!takers.empty() && !heads_suffice) lock_followers(takers);
   const std::size_t taken = divide(takers, room(), unordered_share_);
   claimed_ += taken;
+  const bool cut_short = std::any_of(takers.begin(), takers.end(),
+                                     [&](const Run* run) { return run->taken == request_.run_limit; });
 
-  // Nothing is left behind when the limit is reached, or when the page showed everything that is due.
-  const bool last = unordered_share_ >= room() || !page_full_ || number + 1 >= most_pages;
+  // Nothing is left behind when the limit is reached, or when the page showed everything that is due. What is
+  // behind a run that was cut short comes soon and is not worth being deferred.
+  const bool last = unordered_share_ >= room() || !page_full_ || cut_short || number + 1 >= most_pages;
   Pipeline pipeline(connection_, cannot_claim);
   if (taken > 0) send_take(pipeline, takers);
   send_defer(pipeline, runs, !last);
@@ -162,7 +166,7 @@ void OrderedClaim::lock_followers(const std::vector<Run*>& takers) {
   params_.begin_array(oid::int8, takers.size());
   for (const Run* run : takers) params_.element_int8(run->head_seq);
   params_.end_array();
-  params_.int8(static_cast<std::int64_t>(room())).timestamp(now_);
+  params_.int8(static_cast<std::int64_t>(std::min(room(), request_.run_limit - 1))).timestamp(now_);
   pipeline.send(sql_.followers, params_);
   const Result result = std::move(pipeline.finish().at(0));
 

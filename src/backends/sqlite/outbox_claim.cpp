@@ -2,6 +2,7 @@
 #include "backends/sqlite/outbox_claim.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "backends/sqlite/event_columns.hpp"
 
@@ -15,6 +16,8 @@ constexpr int most_pages = 16;
 constexpr std::int64_t least_deferral = 100'000;
 /// Whoever holds the head goes on with its key by itself; this is for the case that it dies on the way.
 constexpr std::int64_t longest_wait_for_a_node = 1'000'000;
+/// In place of a time: rows behind a run that was cut short are not worth being deferred.
+constexpr std::int64_t comes_soon = std::numeric_limits<std::int64_t>::min();
 
 ClaimedEvent decode(const Statement& row) {
   OutboxColumns columns = read_event(row);
@@ -38,7 +41,7 @@ std::vector<ClaimedEvent> OutboxClaim::run() {
   for (int page_number = 0; page_number < most_pages && !full(); ++page_number) {
     const std::vector<Due> page = find_due(sql_.due_ordered, true, page_size);
     merge(page);
-    if (page.size() < page_size) break;
+    if (page.size() < page_size || cut_short_) break;
   }
   if (!full()) take_free_until(now_);
   return std::move(claimed_);
@@ -79,7 +82,7 @@ void OutboxClaim::take_run(const std::string& key) {
   {
     Statement statement = connection_.prepare(sql_.run_of_key);
     statement.with(key);
-    const std::size_t room = request_.limit - claimed_.size();
+    const std::size_t room = std::min(request_.run_limit, request_.limit - claimed_.size());
     while (run.size() < room && statement.step()) {
       const std::int64_t available_at = statement.integer(1);
       const bool leased = !statement.is_null(3) && statement.integer(4) > now_;
@@ -96,6 +99,10 @@ void OutboxClaim::take_run(const std::string& key) {
     take(seq);
     taken_.insert(seq);
   }
+  if (run.size() == request_.run_limit) {
+    cut_short_ = true;
+    blocked_until = comes_soon;
+  }
   blocked_until_[key] = blocked_until;
 }
 
@@ -109,8 +116,9 @@ void OutboxClaim::defer_blocked(const std::vector<Due>& page, std::size_t looked
   Statement statement = connection_.prepare(sql_.defer);
   for (std::size_t i = 0; i < looked_at; ++i) {
     const Due& row = page[i];
-    if (taken_.contains(row.seq)) continue;
-    const std::int64_t until = std::max(blocked_until_.at(row.key), now_ + least_deferral);
+    const std::int64_t blocked_until = blocked_until_.at(row.key);
+    if (taken_.contains(row.seq) || blocked_until == comes_soon) continue;
+    const std::int64_t until = std::max(blocked_until, now_ + least_deferral);
     statement.with(until, row.seq).run();
     statement.reset();
   }

@@ -49,6 +49,7 @@ class OutboxClaim {
   std::vector<Due> free_;
   std::size_t next_free_ = 0;
   std::unordered_map<std::string, std::int64_t> blocked_until_;  // by key: when its head falls due
+  bool cut_short_ = false;                                       // some run was longer than allowed
   std::unordered_set<std::int64_t> taken_;                       // ordered rows
   std::vector<ClaimedEvent> claimed_;
 };

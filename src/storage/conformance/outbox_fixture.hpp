@@ -46,17 +46,22 @@ class OutboxConformance : public StoreConformance {
 
   std::vector<ClaimedEvent> claim_events(std::string_view owner, std::size_t limit = 100,
                                          Duration lease = 30s,
-                                         const std::vector<std::string>& continue_keys = {}) {
-    std::vector<ClaimedEvent> claimed =
-        store().claim({.owner = owner, .lease = lease, .limit = limit, .continue_keys = continue_keys});
+                                         const std::vector<std::string>& continue_keys = {},
+                                         std::size_t run_limit = 1'000'000) {
+    std::vector<ClaimedEvent> claimed = store().claim({.owner = owner,
+                                                       .lease = lease,
+                                                       .limit = limit,
+                                                       .continue_keys = continue_keys,
+                                                       .run_limit = run_limit});
     for (const ClaimedEvent& one : claimed) held_[one.lease.id.str()] = one.lease;
     return claimed;
   }
   /// The ids in the order of the claim; their leases are remembered in `held`.
   std::vector<std::string> claim(std::string_view owner, std::size_t limit = 100, Duration lease = 30s,
-                                 const std::vector<std::string>& continue_keys = {}) {
+                                 const std::vector<std::string>& continue_keys = {},
+                                 std::size_t run_limit = 1'000'000) {
     std::vector<std::string> ids;
-    for (const ClaimedEvent& one : claim_events(owner, limit, lease, continue_keys))
+    for (const ClaimedEvent& one : claim_events(owner, limit, lease, continue_keys, run_limit))
       ids.push_back(one.lease.id.str());
     return ids;
   }

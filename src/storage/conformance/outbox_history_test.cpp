@@ -129,7 +129,8 @@ class OutboxHistory : public OutboxConformance {
     const ClaimRequest request{.owner = owner,
                                .lease = std::chrono::seconds(1 + step.a % 30),
                                .limit = 1 + step.b % 6,
-                               .continue_keys = keys};
+                               .continue_keys = keys,
+                               .run_limit = step.a % 2 == 0 ? 1 + step.b % 3 : 1000};
     const std::vector<ClaimedEvent> claimed = store().claim(request);
     RC_ASSERT(model_.check_claim(request, clock_.now(), claimed) == "");
     RC_ASSERT(model_.adopt_deferrals(read_table(), clock_.now()) == "");

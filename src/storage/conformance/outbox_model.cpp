@@ -52,7 +52,7 @@ std::string OutboxModel::check_key(const std::string& key, const ClaimRequest& r
   const std::vector<ModelRow*> pending = pending_of(key);
   std::vector<std::string> run;
   for (const ModelRow* row : pending) {
-    if (row->available > now || row->leased(now)) break;
+    if (row->available > now || row->leased(now) || run.size() == request.run_limit) break;
     run.push_back(row->id);
   }
   if (got.size() > run.size() || !std::equal(got.begin(), got.end(), run.begin())) {
@@ -93,13 +93,17 @@ std::string OutboxModel::check_claim(const ClaimRequest& request, TimePoint now,
     last_free = row->due();
     if (!free_taken.insert(id).second) return id + " came twice";
   }
+  // It need not look for further keys once it had to cut a run short.
+  const bool all_keys = exhausted && std::none_of(by_key.begin(), by_key.end(), [&](const auto& run) {
+                          return run.second.size() == request.run_limit;
+                        });
   for (const ModelRow& row : rows) {
     if (!row.pending()) continue;
     if (row.key.empty()) {
       if (free_taken.contains(row.id) || row.due() > now) continue;
       if (exhausted) return row.id + " is due and was left";
       if (!free_taken.empty() && row.due() < last_free) return row.id + " was due for longer and was left";
-    } else if (std::string complaint = check_key(row.key, request, now, by_key[row.key], exhausted);
+    } else if (std::string complaint = check_key(row.key, request, now, by_key[row.key], all_keys);
                !complaint.empty()) {
       return complaint;
     }

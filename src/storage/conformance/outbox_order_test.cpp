@@ -48,6 +48,17 @@ TEST_P(OutboxOrder, ARunIsCutByTheLimitAndWaitsForItsHead) {
   EXPECT_THAT(claim("n1", 10, 30s, {"k"}), ElementsAre("3", "4")) << "at once, although n2 had put them off";
 }
 
+TEST_P(OutboxOrder, ARunIsNoLongerThanAskedForAndItsRestIsNotPutOff) {
+  publish_all({"a1", "a2", "a3", "a4", "a5"}, {.key = "a"});
+  publish("b1", {.key = "b"});
+  publish("free");
+  EXPECT_THAT(claim("n1", 100, 30s, {}, 2), UnorderedElementsAre("a1", "a2", "b1", "free"));
+  for (const char* id : {"a1", "a2"}) done(id);
+  EXPECT_THAT(claim("n1", 100, 30s, {"a"}, 2), ElementsAre("a3", "a4"));
+  for (const char* id : {"a3", "a4"}) done(id);
+  EXPECT_THAT(claim("n1", 100, 30s, {}, 2), ElementsAre("a5")) << "it was due all the time";
+}
+
 TEST_P(OutboxOrder, KeysAreIndependent) {
   publish_all({"a1", "a2"}, {.key = "a"});
   clock_.advance(1ms);

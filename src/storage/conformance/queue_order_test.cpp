@@ -238,6 +238,18 @@ TEST_P(QueueOrder, HeadsThatAreSetAsideTakeNoRoomFromTheKeysBehindThem) {
   }
 }
 
+TEST_P(QueueOrder, ARunThatIsSetAsideTakesNoRoomFromTheNextKeysRun) {
+  for (const char* name : {"k1-0", "k1-1"}) publish(name, {.key = "k1"});
+  publish("k3-0", {.key = "k3"});  // the last to be claimed, so that the next walk begins with k1
+  ASSERT_EQ(claim({.run = 2}).size(), 3U);
+  for (const char* name : {"k2-0", "k2-1"}) publish(name, {.key = "k2"});
+  publish_all({"f1", "f2", "f3"});
+  clock_.advance(1h);
+  const QueueClaimResult result = claim_result({.limit = 4, .max_crashes = 1, .run = 2});
+  EXPECT_THAT(names_of(result.events), ElementsAre("k2-0", "k2-1", "f1", "f2")) << "half of them with a key";
+  for (const char* name : {"k1-0", "k1-1"}) EXPECT_TRUE(row(name).quarantined.has_value()) << name;
+}
+
 TEST_P(QueueOrder, ManyKeysThatWaitHideNoneThatCanGo) {
   std::vector<std::string> keys;
   for (int i = 10'000; i < 12'500; ++i) keys.push_back("k" + std::to_string(i));
