@@ -31,13 +31,13 @@ test: ## build and run all tests, against SQLite, PostgreSQL and MariaDB
 sanitize: ## run the tests under address, undefined-behaviour and thread sanitizers
 	@scripts/setup test
 	cmake --preset asan
-	$(BUILD) asan -j$(JOBS)
+	$(BUILD) asan -j$(JOBS) --target sanitized-tests
 	ASAN_OPTIONS=detect_leaks=1:check_initialization_order=1 \
 	LSAN_OPTIONS=$(if $(LSAN_SUPPRESSIONS),suppressions=$(CURDIR)/$(LSAN_SUPPRESSIONS)) \
 	UBSAN_OPTIONS=print_stacktrace=1 \
 	scripts/with-servers ctest --test-dir build/asan -L 'unit|conformance|integration' --output-on-failure -j2
 	cmake --preset tsan
-	$(BUILD) tsan -j$(JOBS)
+	$(BUILD) tsan -j$(JOBS) --target sanitized-tests
 	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1$(if $(TSAN_SUPPRESSIONS),:suppressions=$(CURDIR)/$(TSAN_SUPPRESSIONS)) \
 	scripts/with-servers $(NARROW) ctest --test-dir build/tsan -L 'unit|conformance|integration' --output-on-failure -j2
 

@@ -22,6 +22,10 @@ function(postrider_test_header)
   postrider_warnings(postrider_test_header)
 endfunction()
 
+# What `make sanitize` builds: the tests under the labels that it runs, and nothing else.
+add_custom_target(sanitized-tests)
+set(POSTRIDER_SANITIZED_LABELS unit conformance integration)
+
 # postrider_test(<name> [SOURCES files...] [GLOB patterns...] [LINK libraries...])
 # makes the executable <name>; nothing while there are no sources. It registers no ctest entry by itself.
 function(postrider_test name)
@@ -59,6 +63,9 @@ function(postrider_add_entry entry executable)
   endif()
   add_test(NAME ${entry} COMMAND "${POSTRIDER_RUN_GTEST}" ${options} $<TARGET_FILE:${executable}> "${ARG_FILTER}")
   set_tests_properties(${entry} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT} SKIP_RETURN_CODE 77)
+  if(ARG_LABEL IN_LIST POSTRIDER_SANITIZED_LABELS)
+    add_dependencies(sanitized-tests ${executable})
+  endif()
 endfunction()
 
 # postrider_unit_test(<room> [folder]): <room>_test from the *_test.cpp beside the code.
