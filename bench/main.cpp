@@ -19,8 +19,8 @@ std::vector<Bench> all_benches() {
   const auto one = [&](const std::string& line, std::function<void(Report&, const std::string&)> run) {
     benches.push_back({{line}, [line, run](Report& report) { run(report, line); }});
   };
-  const auto cycle = [&](const std::string& line, BackendKind kind, double target) {
-    one(line, [=](Report& report, const std::string& name) { outbox_cycle(report, kind, name, target); });
+  const auto cycle = [&](const std::string& line, BackendKind kind, CycleSetting setting) {
+    one(line, [=](Report& report, const std::string& name) { outbox_cycle(report, kind, name, setting); });
   };
   const auto publish1 = [&](const std::string& line, int threads, bool delivered) {
     one(line,
@@ -40,13 +40,15 @@ std::vector<Bench> all_benches() {
     one(line, [=](Report& report, const std::string& name) { queue_drain(report, kind, name); });
   };
 
-  cycle("outbox.postgres.cycle", BackendKind::postgres, 0.70);
+  cycle("outbox.postgres.cycle", BackendKind::postgres, {Target::at_least(0.70)});
+  cycle("outbox.postgres.cycle_default", BackendKind::postgres,
+        {.hot_queue_capacity = OutboxOptions{}.hot_queue_capacity});
   publish1("outbox.postgres.publish1.c1", 1, false);
   publish1("outbox.postgres.publish1.c16", 16, false);
   publish1("outbox.postgres.publish1_delivered.c1", 1, true);
   publish1("outbox.postgres.publish1_delivered.c16", 16, true);
-  cycle("outbox.sqlite.cycle", BackendKind::sqlite, 0.70);
-  cycle("outbox.mariadb.cycle", BackendKind::mariadb, 0.60);
+  cycle("outbox.sqlite.cycle", BackendKind::sqlite, {Target::at_least(0.70)});
+  cycle("outbox.mariadb.cycle", BackendKind::mariadb, {Target::at_least(0.60)});
   latency("outbox.hot_latency", BackendKind::sqlite);
   latency("outbox.hot_latency.postgres", BackendKind::postgres);
   backlog("outbox.backlog.postgres", BackendKind::postgres);

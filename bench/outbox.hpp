@@ -10,8 +10,15 @@
 
 namespace postrider::bench {
 
+struct CycleSetting {
+  Target target{};
+  /// One thread publishes without a pause: such a user gives the hot queue room for a tenth of a second and
+  /// more. With the default of OutboxOptions a part of the events goes the cold way.
+  std::size_t hot_queue_capacity = 20'000;
+};
+
 /// Publish in batches of 100 per transaction, a listener that does nothing, DONE.
-void outbox_cycle(Report& report, BackendKind kind, const std::string& line, double target);
+void outbox_cycle(Report& report, BackendKind kind, const std::string& line, CycleSetting setting);
 
 /// One event per transaction from `threads` threads, PostgreSQL. With `delivered` the outbox runs while they
 /// publish, and the bare side finishes its rows as well.

@@ -23,12 +23,10 @@ struct OursRound {
 };
 
 /// Publishes for `seconds`, waits until everything is DONE, and counts both times.
-OursRound run_ours(Sandbox& sandbox, double seconds) {
+OursRound run_ours(Sandbox& sandbox, std::size_t hot_queue_capacity, double seconds) {
   sandbox.clear();
   DrainMetrics metrics;
-  // One thread publishes without a pause: such a user gives the hot queue room for a tenth of a second and
-  // more.
-  Outbox outbox(sandbox.storage(), {.hot_queue_capacity = 20'000, .metrics = &metrics});
+  Outbox outbox(sandbox.storage(), {.hot_queue_capacity = hot_queue_capacity, .metrics = &metrics});
   outbox.on(EventType(bench_type), [](const Event&) {});
   outbox.start();
 
@@ -143,7 +141,7 @@ double run_bare_single(Sandbox& sandbox, BareWriter& writer, double seconds) {
 
 }  // namespace
 
-void outbox_cycle(Report& report, BackendKind kind, const std::string& line, double target) {
+void outbox_cycle(Report& report, BackendKind kind, const std::string& line, CycleSetting setting) {
   Sandbox sandbox(kind, "bench_cycle");
   BareOptions options{.url = sandbox.url(), .table = sandbox.table()};
   std::string baseline;
@@ -163,14 +161,14 @@ void outbox_cycle(Report& report, BackendKind kind, const std::string& line, dou
     bare = [&](double seconds) { return run_bare_pair(sandbox, *first, *second, seconds); };
   }
 
-  run_ours(sandbox, 0.5);  // warm: files grown, statements prepared
+  run_ours(sandbox, setting.hot_queue_capacity, 0.5);  // warm: files grown, statements prepared
   bare(0.5);
   std::vector<double> dropped;
   std::vector<double> per_flush;
   const Medians rates = interleave(
       line, default_rounds,
       [&] {
-        const OursRound round = run_ours(sandbox, publish_seconds);
+        const OursRound round = run_ours(sandbox, setting.hot_queue_capacity, publish_seconds);
         dropped.push_back(round.dropped);
         per_flush.push_back(round.per_flush);
         return round.rate;
@@ -181,7 +179,7 @@ void outbox_cycle(Report& report, BackendKind kind, const std::string& line, dou
                 "events/s",
                 baseline,
                 rates.bare,
-                Target::at_least(target),
+                setting.target,
                 {{"rounds", double{default_rounds}},
                  {"spread", rates.spread},
                  {"cold_part", median(dropped)},
