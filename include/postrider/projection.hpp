@@ -189,7 +189,8 @@ class ProjectionRunner final : public Service {
   void stop() override;
   [[nodiscard]] bool running() const noexcept override;
 
-  /// There may be new entries: call it after finalisations on this node. Cheap.
+  /// There may be new entries. Finalisations through the same Storage object do it by themselves; call it
+  /// when a transaction of your own, or another object, has finalised events. Cheap.
   void wake() noexcept;
   /// Each projection of this node once, as far as it is due, on this thread. Returns how many entries were
   /// handled. For tests and for programs with a schedule of their own; not while started.

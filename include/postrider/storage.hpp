@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "postrider/clock.hpp"
+#include "postrider/detail/signal.hpp"
 #include "postrider/identifier.hpp"
 #include "postrider/log.hpp"
 #include "postrider/migration.hpp"
@@ -77,6 +78,11 @@ class Storage {
   [[nodiscard]] virtual ProjectionStore& projection_store() = 0;
   /// Wakes other nodes; null where the database cannot.
   [[nodiscard]] virtual WakeChannel* wake_channel() noexcept { return nullptr; }
+  /// Events were finalised through this object: the event log has new entries.
+  [[nodiscard]] const std::shared_ptr<detail::Signal>& log_grown() const noexcept { return log_grown_; }
+
+ private:
+  std::shared_ptr<detail::Signal> log_grown_ = std::make_shared<detail::Signal>();
 };
 
 /// One kind of database that `open` can use: which URL schemes it takes, and how to open them.

@@ -227,7 +227,7 @@ void EventManager::start() {
   parts.running = true;
   parts.writer.start();
   parts.core.held.start();
-  parts.subscription = parts.queue.hub->subscribe([&parts] { parts.work.wake(); });
+  parts.subscription = parts.queue.hub->here().subscribe([&parts] { parts.work.wake(); });
   if (WakeChannel* const channel = parts.queue.storage.wake_channel();
       channel != nullptr && parts.options.listen) {
     parts.other_nodes = channel->listen(queue_topic, [&parts] { parts.work.wake(); });
@@ -252,7 +252,7 @@ void EventManager::stop() {
   parts.running = false;
   parts.work.close();
   parts.other_nodes.reset();
-  parts.queue.hub->unsubscribe(parts.subscription);
+  parts.queue.hub->here().unsubscribe(parts.subscription);
   parts.fetcher.join();
   for (std::thread& worker : parts.workers) worker.join();
   parts.workers.clear();

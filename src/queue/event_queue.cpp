@@ -88,6 +88,12 @@ detail::QueueParts::QueueParts(Storage& storage_in, QueueOptions options_in)
       store(storage.queue_store()),
       hub(std::make_shared<WakeHub>(storage.wake_channel(), options.notify_interval, options.log)) {}
 
+Settled detail::QueueParts::finalize(const Settlement& settlement) {
+  const Settled settled = known(store.settle({&settlement, 1}).front(), settlement.claim);
+  if (settled == Settled::applied) storage.log_grown()->notify();
+  return settled;
+}
+
 EventQueue::EventQueue(Storage& storage, QueueOptions options)
     : parts_(std::make_unique<detail::QueueParts>(storage, std::move(options))) {}
 
@@ -148,8 +154,7 @@ std::vector<QueuedEvent> EventQueue::poll(std::size_t count) {
 }
 
 Settled EventQueue::finalize(const Claim& claim, std::span<const HandlerResult> results) {
-  const Settlement settlement = finalized(claim, results);
-  return known(parts_->store.settle({&settlement, 1}).front(), claim);
+  return parts_->finalize(finalized(claim, results));
 }
 
 Settled EventQueue::fail(const Claim& claim, const std::string& reason) {
@@ -157,11 +162,15 @@ Settled EventQueue::fail(const Claim& claim, const std::string& reason) {
   if (!reason.empty()) {
     settlement.results.push_back({.verdict = HandlerVerdict::unrecoverable_error, .error = reason});
   }
-  return known(parts_->store.settle({&settlement, 1}).front(), claim);
+  return parts_->finalize(settlement);
 }
 
 Settled EventQueue::complete(Tx& tx, const Claim& claim, std::span<const HandlerResult> results) {
-  return known(parts_->store.settle(tx, finalized(claim, results)), claim);
+  const Settled settled = known(parts_->store.settle(tx, finalized(claim, results)), claim);
+  if (settled == Settled::applied && !tx.adopted()) {
+    static_cast<Transaction&>(tx).after_commit([log = parts_->storage.log_grown()] { log->notify(); });
+  }
+  return settled;
 }
 
 Settled EventQueue::retry(const Claim& claim, Duration delay, const std::string& error) {

@@ -13,6 +13,9 @@ namespace postrider::detail {
 struct QueueParts {
   QueueParts(Storage& storage_in, QueueOptions options_in);
 
+  /// In a transaction of its own. Throws for an event that there never was.
+  Settled finalize(const Settlement& settlement);
+
   Storage& storage;
   const QueueOptions options;
   QueueStore& store;

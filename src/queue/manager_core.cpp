@@ -164,6 +164,7 @@ void ManagerCore::write(std::span<const Settlement> settlements) {
   failpoint("queue.settle.after");
   queue.metrics->observe_queue_settle(settlements.size(), since(begin, *queue.clock));
   std::size_t stale = 0;
+  bool logged = false;
   for (std::size_t i = 0; i < settlements.size(); ++i) {
     const Settlement& one = settlements[i];
     if (answers[i] == Settled::stale || answers[i] == Settled::unknown) {
@@ -171,11 +172,13 @@ void ManagerCore::write(std::span<const Settlement> settlements) {
     } else if (one.kind == Settlement::Kind::retry) {
       queue.metrics->increment_queue_retried();
     } else if (one.kind == Settlement::Kind::finalize) {
+      logged = true;
       one.status == QueueStatus::completed ? queue.metrics->increment_queue_completed()
                                            : queue.metrics->increment_queue_completed_with_errors();
     }
   }
   if (stale > 0) queue.metrics->increment_queue_stale(stale);
+  if (logged) queue_.storage.log_grown()->notify();
 }
 
 bool ManagerCore::settled(std::span<const Settlement> settlements) {

@@ -91,6 +91,7 @@ struct ProjectionRunner::Parts {
 
   Mutex lifecycle;  // held while starting and stopping
   std::vector<std::thread> threads POSTRIDER_GUARDED_BY(lifecycle);
+  std::uint64_t subscription POSTRIDER_GUARDED_BY(lifecycle) = 0;
   std::atomic<bool> running = false;
 };
 
@@ -240,6 +241,7 @@ void ProjectionRunner::start() {
   for (std::size_t i = 0; i < parts.options.workers; ++i) {
     parts.threads.emplace_back([&parts] { parts.work(); });
   }
+  parts.subscription = parts.storage.log_grown()->subscribe([this] { wake(); });
   parts.running = true;
 }
 
@@ -250,6 +252,7 @@ void ProjectionRunner::stop() {
                 "stop() was called from one of them", "signal another thread to stop them");
   }
   const MutexLock lifecycle(parts.lifecycle);
+  if (parts.running) parts.storage.log_grown()->unsubscribe(parts.subscription);
   {
     const MutexLock lock(parts.mutex);
     parts.stopping = true;

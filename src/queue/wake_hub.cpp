@@ -24,8 +24,8 @@ WakeHub::~WakeHub() {
 }
 
 void WakeHub::wake() noexcept {
+  here_.notify();
   const MutexLock lock(mutex_);
-  for (const auto& [number, listener] : listeners_) listener();
   if (channel_ == nullptr || stopping_ || pending_) return;
   pending_ = true;
   if (!thread_.joinable()) {
@@ -37,17 +37,6 @@ void WakeHub::wake() noexcept {
     }
   }
   changed_.notify_all();
-}
-
-std::uint64_t WakeHub::subscribe(Listener listener) {
-  const MutexLock lock(mutex_);
-  listeners_.emplace(++last_number_, std::move(listener));
-  return last_number_;
-}
-
-void WakeHub::unsubscribe(std::uint64_t number) {
-  const MutexLock lock(mutex_);
-  listeners_.erase(number);
 }
 
 void WakeHub::run() {

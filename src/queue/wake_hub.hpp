@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <map>
 #include <thread>
 
 #include "postrider/clock.hpp"
+#include "postrider/detail/signal.hpp"
 #include "postrider/detail/sync.hpp"
 #include "postrider/log.hpp"
 
@@ -30,11 +28,8 @@ class WakeHub {
 
   void wake() noexcept POSTRIDER_EXCLUDES(mutex_);
 
-  using Listener = std::function<void()>;
-  /// `listener` is quick and does not throw. Returns a number for `unsubscribe`, after which it is not
-  /// running.
-  [[nodiscard]] std::uint64_t subscribe(Listener listener) POSTRIDER_EXCLUDES(mutex_);
-  void unsubscribe(std::uint64_t number) POSTRIDER_EXCLUDES(mutex_);
+  /// What is called on this node.
+  [[nodiscard]] detail::Signal& here() noexcept { return here_; }
 
  private:
   void run() POSTRIDER_EXCLUDES(mutex_);
@@ -43,10 +38,9 @@ class WakeHub {
   WakeChannel* const channel_;
   const Duration interval_;
   const LogCallback log_;
+  detail::Signal here_;
   Mutex mutex_;
   CondVar changed_;
-  std::map<std::uint64_t, Listener> listeners_ POSTRIDER_GUARDED_BY(mutex_);
-  std::uint64_t last_number_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   bool pending_ POSTRIDER_GUARDED_BY(mutex_) = false;
   bool stopping_ POSTRIDER_GUARDED_BY(mutex_) = false;
   bool failing_ = false;  // the thread's own

@@ -61,11 +61,11 @@ TEST(WakeHub, TellsThisNodeAtOnce) {
   std::vector<std::string> log;
   WakeHub hub(nullptr, 1ms, into(log));
   int woken = 0;
-  const std::uint64_t number = hub.subscribe([&] { ++woken; });
+  const std::uint64_t number = hub.here().subscribe([&] { ++woken; });
   hub.wake();
   hub.wake();
   EXPECT_EQ(woken, 2);
-  hub.unsubscribe(number);
+  hub.here().unsubscribe(number);
   hub.wake();
   EXPECT_EQ(woken, 2);
 }

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <semaphore>
+
 #include "integration/projection_fixture.hpp"
+#include "postrider/event_manager.hpp"
+#include "postrider/event_queue.hpp"
 
 namespace postrider {
 namespace {
@@ -338,6 +342,39 @@ TEST_P(Projections, WaitsForAPlaceInTheLog) {
   clock_.advance(50ms);
   in_vain.join();
   EXPECT_FALSE(reached);
+}
+
+TEST_P(Projections, IsWokenByEveryWayToFinishAnEvent) {
+  ProjectionRunnerOptions one_worker = options();
+  one_worker.workers = 1;
+  ProjectionRunner runner{storage(), one_worker};
+  std::counting_semaphore<> handled{0};
+  runner.add(projection(), writer(1, [&](const LogEntry&) { handled.release(); }));
+  runner.start();
+
+  EventQueue queue{storage(), {.clock = &clock_}};
+  EventManager manager{queue};
+  manager.register_handler("h", EventType("E"), [](const Event&) {});
+  const std::vector<std::function<void()>> ways{
+      [&] { queue.finalize(queue.poll()->claim); },
+      [&] { queue.fail(queue.poll()->claim, "why"); },
+      [&] {
+        const QueuedEvent event = *queue.poll();
+        Transaction tx = storage().begin();
+        queue.complete(tx, event.claim);
+        tx.commit();
+      },
+      [&] { EXPECT_EQ(manager.process_available(), 1U); },
+  };
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    // The keeper and the worker have nothing to do until time passes, and it does not.
+    ASSERT_TRUE(clock_.await_waiters(2));
+    queue.publish(Event::json("E", "1"));
+    ways[i]();
+    EXPECT_TRUE(handled.try_acquire_for(30s)) << "way " << i;
+  }
+  runner.stop();
+  EXPECT_EQ(seen(), up_to(4));
 }
 
 TEST_P(Projections, WhatCannotBeIsRefused) {
