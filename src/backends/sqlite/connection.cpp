@@ -173,7 +173,8 @@ void Connection::open(const ConnectionOptions& options) {
   }
   try {
     enter_wal(options);
-    run(options.full_sync ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
+    full_sync_ = options.full_sync;
+    run(full_sync_ ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
     if (options.read_only) run("PRAGMA query_only=1");
   } catch (const Error& error) {
     if (error.code() == ErrorCode::unsupported || error.code() == ErrorCode::storage_full) throw;
@@ -282,6 +283,12 @@ void Connection::rollback() noexcept {
   // A connection that cannot even roll back is closed, which rolls back.
   if (sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr) != SQLITE_OK && in_transaction())
     broken_ = true;
+}
+
+void Connection::flush_commits(bool flush) noexcept {
+  if (!full_sync_) return;
+  const char* const sql = flush ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL";
+  if (sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) != SQLITE_OK && flush) broken_ = true;
 }
 
 bool Connection::in_transaction() const noexcept {

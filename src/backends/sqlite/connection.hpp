@@ -94,6 +94,9 @@ class Connection final : public PooledConnection {
   void commit();
   void rollback() noexcept;  ///< does nothing outside a transaction
   [[nodiscard]] bool in_transaction() const noexcept;
+  /// Whether commits are flushed to the disk, as the options say, or may be lost when the machine (not only
+  /// the process) goes down. Outside transactions only.
+  void flush_commits(bool flush) noexcept;
 
   [[nodiscard]] bool usable() const noexcept override { return !broken_; }
   [[nodiscard]] bool ping() noexcept override;
@@ -118,6 +121,7 @@ class Connection final : public PooledConnection {
 
   sqlite3* db_ = nullptr;
   bool owned_ = true;
+  bool full_sync_ = false;
   bool broken_ = false;
   std::list<Cached> cache_;  // most recently used first
 };
@@ -133,6 +137,27 @@ class WriteTransaction {
 
  private:
   Connection& connection_;
+};
+
+/// One that writes nothing but leases. Nobody waits for the disk because of those: whoever held a lease is
+/// gone when the machine goes down, and the next commit that is flushed takes them along.
+class LeaseTransaction {
+ public:
+  explicit LeaseTransaction(Connection& connection) : unflushed_(connection), transaction_(connection) {}
+  void commit() { transaction_.commit(); }
+
+ private:
+  struct Unflushed {
+    explicit Unflushed(Connection& the_connection) : connection(the_connection) {
+      connection.flush_commits(false);
+    }
+    ~Unflushed() { connection.flush_commits(true); }
+    Unflushed(const Unflushed&) = delete;
+    Unflushed& operator=(const Unflushed&) = delete;
+    Connection& connection;
+  };
+  Unflushed unflushed_;  // first, so that it ends last
+  WriteTransaction transaction_;
 };
 
 }  // namespace postrider::sqlite

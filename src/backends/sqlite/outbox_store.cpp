@@ -72,7 +72,7 @@ std::vector<ClaimedEvent> SqliteOutboxStore::claim(const ClaimRequest& request) 
   // Most looks of an idle poller find nothing: they must not take the file's one write lock for that.
   if (request.continue_keys.empty() && !anything_due()) return {};
   const Writer::Lease lease = writer_.acquire();
-  WriteTransaction transaction(lease.connection());
+  LeaseTransaction transaction(lease.connection());
   OutboxClaim claim(lease.connection(), sql_, request, now());
   std::vector<ClaimedEvent> claimed = claim.run();
   failpoint("sqlite.claim.before_commit");
@@ -96,7 +96,7 @@ std::vector<EventId> SqliteOutboxStore::renew(std::span<const LeaseRef> held, Du
   if (held.empty()) return renewed;
   renewed.reserve(held.size());
   const Writer::Lease writer = writer_.acquire();
-  WriteTransaction transaction(writer.connection());
+  LeaseTransaction transaction(writer.connection());
   const std::int64_t until = now() + lease.count();
   {
     Statement statement = writer.connection().prepare(sql_.renew);

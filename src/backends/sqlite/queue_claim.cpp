@@ -83,6 +83,36 @@ QueueClaimResult QueueClaim::run() {
   return result;
 }
 
+std::optional<std::vector<QueuedEvent>> QueueClaim::find_fresh() {
+  if (walk_.next().has_value()) return std::nullopt;
+  std::vector<QueuedEvent> fresh;
+  for (int priority = max_priority; priority >= 0 && fresh.size() < request_.limit; --priority) {
+    Statement statement = connection_.prepare(sql_.due);
+    statement.with(priority, now_, now_);
+    while (fresh.size() < request_.limit && statement.step()) {
+      if (statement.integer(column_status) != 0 || statement.integer(column_token) != 0) return std::nullopt;
+      fresh.push_back(read(statement, Fate::take).event);
+    }
+  }
+  return fresh;
+}
+
+bool QueueClaim::take_fresh(std::span<const QueuedEvent> fresh) {
+  constexpr int ids_begin = 6;
+  while (!fresh.empty()) {
+    const std::span<const QueuedEvent> block = fresh.first(std::min(fresh.size(), block_size));
+    fresh = fresh.subspan(block.size());
+    Statement take = connection_.prepare(sql_.take_fresh);
+    take.with(request_.owner, now_ + request_.lease.count(), now_, now_, now_);
+    for (std::size_t i = 0; i < block_size; ++i) {
+      take.bind(ids_begin + static_cast<int>(i),
+                i < block.size() ? Value(static_cast<std::int64_t>(block[i].claim.id)) : Value(nullptr));
+    }
+    if (take.run() != static_cast<std::int64_t>(block.size())) return false;
+  }
+  return true;
+}
+
 bool QueueClaim::look() {
   for (int priority = max_priority; priority >= 0; --priority) {
     Statement statement = connection_.prepare(sql_.due);

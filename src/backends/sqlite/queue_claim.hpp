@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,12 @@ class QueueClaim {
              QueueTurn turn);
 
   [[nodiscard]] QueueClaimResult run();
+  /// All that `run` would take, when these are nothing but rows without a key that nobody has had before.
+  /// Writes nothing, so that the write lock need not be held while rows are read and decoded.
+  [[nodiscard]] std::optional<std::vector<QueuedEvent>> find_fresh();
+  /// Claims what `find_fresh` of the same moment has found. False when somebody was faster with one of them:
+  /// then the transaction is to be rolled back.
+  [[nodiscard]] bool take_fresh(std::span<const QueuedEvent> fresh);
   /// Whether `run` would find anything. Writes nothing.
   [[nodiscard]] bool look();
   /// For the next claim.

@@ -45,6 +45,11 @@ QueueSql::QueueSql(const Identifier& schema) {
   take = "update " + queue +
          " set status = 1, attempts = attempts + 1, token = token % 1000000000000000000 + 1, owner = ?, "
          "lease_until = ?, crashes = ?, processing_started_at = ?, updated_at = ? where id = ?";
+  take_fresh = "update " + queue +
+               " set status = 1, attempts = attempts + 1, token = 1, owner = ?, lease_until = ?, "
+               "processing_started_at = ?, updated_at = ? where available_at <= ? and id in (" +
+               repeated("?") +
+               ") and status = 0 and token = 0 and ordering_key is null and quarantined_at is null";
   quarantine = "update " + queue + " set " + free_again +
                ", token = token % 1000000000000000000 + 1, crashes = ?, last_error = ?, quarantined_at = ?, "
                "updated_at = ?"

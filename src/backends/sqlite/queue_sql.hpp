@@ -24,6 +24,7 @@ struct QueueSql {
   std::string next_key;      ///< key → the one after it
   std::string key_rows;      ///< key, id → the key's rows after that one, in order
   std::string take;          ///< owner, lease end, crashes, started, updated, id
+  std::string take_fresh;    ///< owner, lease end, started, updated, now; then block_size ids (NULL: none)
   std::string quarantine;    ///< crashes, error, since, updated, id
   std::string renew;         ///< lease end, id, token
   std::string to_log;        ///< status, finalized, results, id, token

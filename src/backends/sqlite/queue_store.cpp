@@ -81,11 +81,12 @@ InsertedRow SqliteQueueStore::insert_row(Connection& connection, Statement& stat
 
 QueueClaimResult SqliteQueueStore::claim(const QueueClaimRequest& request) {
   if (request.limit == 0) return {};
+  if (std::optional<QueueClaimResult> fresh = claim_fresh(request)) return *std::move(fresh);
   // Most looks of an idle poller find nothing: they must not take the file's one write lock for that. After a
   // full claim there is most likely more.
   if (!more_ && !look(request)) return {};
   const Writer::Lease lease = writer_.acquire();
-  WriteTransaction transaction(lease.connection());
+  LeaseTransaction transaction(lease.connection());
   QueueClaim claim(lease.connection(), sql_, request, now(), turn());
   QueueClaimResult result = claim.run();
   failpoint("sqlite.queue.claim.before_commit");
@@ -94,6 +95,25 @@ QueueClaimResult SqliteQueueStore::claim(const QueueClaimRequest& request) {
   set_turn(claim.turn());
   more_ = result.events.size() == request.limit;
   return result;
+}
+
+std::optional<QueueClaimResult> SqliteQueueStore::claim_fresh(const QueueClaimRequest& request) {
+  const std::int64_t at = now();
+  std::optional<std::vector<QueuedEvent>> fresh;
+  {
+    const ConnectionPool::Lease reader = readers_.acquire();
+    fresh = QueueClaim(as_connection(reader), sql_, request, at, {}).find_fresh();
+  }
+  if (!fresh.has_value()) return std::nullopt;
+  if (fresh->empty()) return QueueClaimResult{};
+  failpoint("sqlite.queue.claim.found");
+  const Writer::Lease lease = writer_.acquire();
+  LeaseTransaction transaction(lease.connection());
+  if (!QueueClaim(lease.connection(), sql_, request, at, {}).take_fresh(*fresh)) return std::nullopt;
+  failpoint("sqlite.queue.claim.before_commit");
+  transaction.commit();
+  failpoint("sqlite.queue.claim.after_commit");
+  return QueueClaimResult{.events = *std::move(fresh), .quarantined = {}};
 }
 
 bool SqliteQueueStore::look(const QueueClaimRequest& request) {
@@ -121,7 +141,7 @@ std::vector<QueueId> SqliteQueueStore::renew(std::span<const Claim> held, Durati
   if (held.empty()) return renewed;
   renewed.reserve(held.size());
   const Writer::Lease writer = writer_.acquire();
-  WriteTransaction transaction(writer.connection());
+  LeaseTransaction transaction(writer.connection());
   const std::int64_t until = now() + lease.count();
   {
     Statement statement = writer.connection().prepare(sql_.renew);

@@ -34,6 +34,8 @@ class SqliteQueueStore final : public QueueStore {
   void check_schema() override;
 
  private:
+  /// The way of most claims, see QueueClaim::find_fresh. Empty when the rows need a closer look.
+  [[nodiscard]] std::optional<QueueClaimResult> claim_fresh(const QueueClaimRequest& request);
   /// False when there is nothing to claim. Takes no lock.
   [[nodiscard]] bool look(const QueueClaimRequest& request);
   [[nodiscard]] QueueTurn turn() const POSTRIDER_EXCLUDES(mutex_);

@@ -204,6 +204,34 @@ TEST_F(SqliteStorageTest, ReadersSeeTheLastCommitWhileAWriterWorks) {
   EXPECT_EQ(storage->outbox_admin_store().counts().pending, 1);
 }
 
+TEST_F(SqliteStorageTest, OnlyLeasesAreWrittenWithoutAFlush) {
+  const auto storage = make({.sqlite_busy_timeout = 1ms});
+  QueueStore& queue = storage->queue_store();
+  const Event event = Event::json("E", "1");
+  const NewQueueRow row{.event = &event};
+  const auto synchronous = [&] {
+    Transaction tx = storage->begin();
+    return tx.execute("PRAGMA synchronous").text(0, 0);
+  };
+  {
+    Transaction tx = storage->begin();
+    queue.insert(tx, {&row, 1});
+    tx.commit();
+  }
+  const QueueClaimResult claimed = queue.claim({.owner = "n", .lease = 1h, .limit = 1});
+  ASSERT_EQ(claimed.events.size(), 1U);
+  EXPECT_EQ(synchronous(), "2");
+  EXPECT_EQ(queue.renew({&claimed.events[0].claim, 1}, 1h).size(), 1U);
+  EXPECT_EQ(synchronous(), "2");
+  {
+    const OwnConnection other(file_);  // a claim that fails
+    other.run("BEGIN IMMEDIATE");
+    EXPECT_THROW((void)queue.renew({&claimed.events[0].claim, 1}, 1h), Error);
+    other.run("ROLLBACK");
+  }
+  EXPECT_EQ(synchronous(), "2");
+}
+
 TEST_F(SqliteStorageTest, ACallbackMayBeginTheNextTransaction) {
   const auto storage = make({.acquire_timeout = 0s});
   Transaction tx = storage->begin();

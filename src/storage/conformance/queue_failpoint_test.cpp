@@ -34,6 +34,22 @@ TEST_P(QueueFailpoint, AClaimThatCouldNotCommitTookNothing) {
   EXPECT_EQ(claim().size(), 2U);
 }
 
+TEST_P(QueueFailpoint, WhatSomebodyTookBetweenLookingAndTakingIsNotTakenTwice) {
+  publish_all({"a", "b", "c"});
+  auto other = database().open_another();
+  std::vector<std::string> theirs;
+  failpoints::set(step("claim.found"), [&] {
+    failpoints::clear();
+    theirs = names_of(other->queue_store().claim(request({.owner = "faster", .limit = 2})).events);
+  });
+  const std::vector<std::string> ours = claim({.owner = "slower"});
+  if (backend() == "sqlite") {  // elsewhere looking and taking are one step
+    EXPECT_THAT(theirs, ElementsAre("a", "b"));
+    EXPECT_THAT(ours, ElementsAre("c"));
+  }
+  for (const QueueRow& one : queue_rows()) EXPECT_EQ(one.token, 1) << one.event_id;
+}
+
 TEST_P(QueueFailpoint, AClaimThatWasCommittedComesFreeWithItsLease) {
   publish("a");
   EXPECT_EQ(failing(step("claim.after_commit"), [&] { claim(); }).code(), ErrorCode::unavailable);
