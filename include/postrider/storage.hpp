@@ -22,6 +22,7 @@ class QueueStore;
 class QueueAdminStore;
 class LogStore;
 class ProjectionStore;
+class EntryStore;
 class WakeChannel;
 
 struct StorageOptions {
@@ -75,6 +76,7 @@ class Storage {
   [[nodiscard]] virtual QueueAdminStore& queue_admin_store() = 0;
   [[nodiscard]] virtual LogStore& log_store() = 0;
   [[nodiscard]] virtual ProjectionStore& projection_store() = 0;
+  [[nodiscard]] virtual EntryStore& entry_store() = 0;
   /// Wakes other nodes; null where the database cannot.
   [[nodiscard]] virtual WakeChannel* wake_channel() noexcept { return nullptr; }
 };
