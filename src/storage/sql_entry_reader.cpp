@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::string_view entries_table = "event_log_entries";
 constexpr std::string_view words_table = "event_log_words";
+constexpr std::string_view correlation_column = "e.correlation_id";
+constexpr std::string_view application_column = "e.application_id";
 // What one page may hold: about this much. Rows come in chunks, because their size is not known before they
 // are read.
 constexpr std::size_t page_bytes = 4U << 20U;
@@ -49,6 +51,21 @@ std::string_view index_of(const EntryQuery& query) {
   if (query.correlation_id.has_value()) return "event_log_entries_correlation";
   if (query.application_id.has_value()) return "event_log_entries_application";
   return "event_log_entries_time";
+}
+
+/// What stands before the time in a range of PostgreSQL's, which takes no advice about indexes: asked for one
+/// application in order of time, it may walk through all entries in order of time instead, which never ends
+/// for an application that fell silent long ago. A range of (application, time, id), in that order, only that
+/// application's index can answer.
+struct Leading {
+  std::string_view column{};
+  const std::string* value = nullptr;
+};
+Leading leading_of(BackendKind kind, const EntryQuery& query) {
+  if (kind != BackendKind::postgres) return {};
+  if (query.correlation_id.has_value()) return {correlation_column, &*query.correlation_id};
+  if (query.application_id.has_value()) return {application_column, &*query.application_id};
+  return {};
 }
 
 /// Exact for all years: PostgreSQL multiplies intervals in floating point, which has no room for the
@@ -96,17 +113,36 @@ void SqlEntryReader::add_words(Query& sql, const std::vector<std::string>& words
   }
 }
 
-void SqlEntryReader::add_position(Query& sql, const EntryPosition& after, bool newest_first) const {
-  const std::string_view beyond = newest_first ? " < " : " > ";
-  const auto id = static_cast<std::int64_t>(after.id);
-  if (dialect_.kind == BackendKind::mariadb) {
-    // Two ranges of the index; MariaDB would compare (a, b) with (c, d) row by row.
-    sql.sql(" and ((e.occurred_at = ").bind_time(after.occurred_at).sql(" and e.id").sql(beyond).bind(id);
-    sql.sql(") or e.occurred_at").sql(beyond).bind_time(after.occurred_at).sql(")");
+void SqlEntryReader::add_filters(Query& sql, const EntryQuery& query,
+                                 const std::optional<EntryPosition>& after) const {
+  const Leading leading = leading_of(dialect_.kind, query);
+  if (leading.column != correlation_column) sql.and_equals(correlation_column, query.correlation_id);
+  if (leading.column != application_column) sql.and_equals(application_column, query.application_id);
+  const auto bound = [&](std::string_view comparison, TimePoint time, const EntryId* id) {
+    sql.sql(" and (");
+    if (leading.value != nullptr) sql.sql(leading.column).sql(", ");
+    sql.sql("e.occurred_at").sql(id != nullptr ? ", e.id)" : ")").sql(comparison).sql("(");
+    if (leading.value != nullptr) sql.bind(*leading.value).sql(", ");
+    bind_exactly(sql, dialect_.kind, time);
+    if (id != nullptr) sql.sql(", ").bind(static_cast<std::int64_t>(*id));
+    sql.sql(")");
+  };
+  if (leading.value != nullptr) {
+    sql.sql(" and ").sql(leading.column).sql(" >= ").bind(*leading.value);
+    sql.sql(" and ").sql(leading.column).sql(" <= ").bind(*leading.value);
+  }
+  if (query.from.has_value()) bound(" >= ", *query.from, nullptr);
+  if (query.until.has_value()) bound(" < ", *query.until, nullptr);
+  if (!after.has_value()) return;
+  const std::string_view beyond = query.newest_first ? " < " : " > ";
+  if (dialect_.kind != BackendKind::mariadb) {
+    bound(beyond, after->occurred_at, &after->id);
     return;
   }
-  sql.sql(" and (e.occurred_at, e.id)").sql(beyond).sql("(");
-  bind_exactly(sql, dialect_.kind, after.occurred_at).sql(", ").bind(id).sql(")");
+  // Two ranges of the index; MariaDB would compare (a, b) with (c, d) row by row.
+  sql.sql(" and ((e.occurred_at = ").bind_time(after->occurred_at).sql(" and e.id").sql(beyond);
+  sql.bind(static_cast<std::int64_t>(after->id)).sql(") or e.occurred_at").sql(beyond);
+  sql.bind_time(after->occurred_at).sql(")");
 }
 
 Rows SqlEntryReader::read(const EntryQuery& query, const std::optional<EntryPosition>& after,
@@ -126,14 +162,14 @@ Rows SqlEntryReader::read(const EntryQuery& query, const std::optional<EntryPosi
     sql.sql(" force index (").sql(index_of(query)).sql(")");
   }
   sql.sql(" where 1 = 1");
-  sql.and_equals("e.correlation_id", query.correlation_id);
-  sql.and_equals("e.application_id", query.application_id);
-  if (query.from.has_value()) bind_exactly(sql.sql(" and e.occurred_at >= "), dialect_.kind, *query.from);
-  if (query.until.has_value()) bind_exactly(sql.sql(" and e.occurred_at < "), dialect_.kind, *query.until);
+  add_filters(sql, query, after);
   if (by_words) add_words(sql, query.words, texts);
-  if (after.has_value()) add_position(sql, *after, query.newest_first);
   const std::string_view direction = query.newest_first ? " desc" : "";
-  sql.sql(" order by e.occurred_at").sql(direction).sql(", e.id").sql(direction);
+  sql.sql(" order by ");
+  if (const Leading leading = leading_of(dialect_.kind, query); leading.value != nullptr) {
+    sql.sql(leading.column).sql(direction).sql(", ");
+  }
+  sql.sql("e.occurred_at").sql(direction).sql(", e.id").sql(direction);
   return sql.sql(" limit ").bind_limit(limit).run();
 }
 

@@ -20,7 +20,7 @@ class SqlEntryReader {
   [[nodiscard]] Rows read(const EntryQuery& query, const std::optional<EntryPosition>& after,
                           std::size_t limit) const;
   void add_words(Query& sql, const std::vector<std::string>& words, std::vector<std::string>& texts) const;
-  void add_position(Query& sql, const EntryPosition& after, bool newest_first) const;
+  void add_filters(Query& sql, const EntryQuery& query, const std::optional<EntryPosition>& after) const;
 
   SqlDialect dialect_;
 };

@@ -53,7 +53,10 @@ TEST_P(EntryPlan, PagesAndSearchesUseTheirIndexes) {
     const std::string plan = plan_of(one.query);
     EXPECT_THAT(plan, HasSubstr(one.index));
     EXPECT_THAT(plan, Not(HasSubstr("Seq Scan")));
-    EXPECT_THAT(plan, Not(HasSubstr("Sort")));
+    // The few entries of one correlation may be sorted, those of a third of the table may not.
+    if (!one.query.correlation_id.has_value()) {
+      EXPECT_THAT(plan, Not(HasSubstr("Sort")));
+    }
   }
   EXPECT_THAT(plan_of({}), HasSubstr("event_log_entries_time"));
   EXPECT_THAT(plan_of({.words = {"word77"}}), HasSubstr("event_log_entries_words"));
