@@ -54,12 +54,12 @@ Problem overloaded() {
           .headers = {{"Retry-After", "1"}}};
 }
 
-Problem invalid(Errors errors) {
+Problem invalid(const Errors& errors) {
   return {.status = 422,
           .code = "invalid-event",
           .detail = errors.front().detail,
           .hint = "see docs/eventlog-api.md for the fields",
-          .errors = std::move(errors)};
+          .errors = errors};
 }
 
 /// Nothing when the text is no JSON; then the client has been told where it ends to be.
@@ -181,20 +181,19 @@ EventLogApi::EventLogApi(Storage& storage, EventLogApiOptions options)
 void EventLogApi::add_routes(http::Router& router) {
   using http::Lane;
   using http::Method;
-  router.add(
-      {.method = Method::post,
-       .pattern = "/v1/events",
-       .lane = Lane::write,
-       .body_limit = options_.event_bytes,
-       .handler = [this](Request request, const Reply& reply) { post_one(std::move(request), reply); }});
+  router.add({.method = Method::post,
+              .pattern = "/v1/events",
+              .lane = Lane::write,
+              .body_limit = options_.event_bytes,
+              .handler = [this](const Request& request, const Reply& reply) { post_one(request, reply); }});
   router.add({.method = Method::post,
               .pattern = "/v1/events/batch",
               .lane = Lane::write,
               .body_limit = options_.batch_bytes,
               .handler = [this](const Request& request, const Reply& reply) { post_batch(request, reply); }});
-  const auto add_get = [&](std::string pattern, Lane lane, auto verb) {
+  const auto add_get = [&](const char* pattern, Lane lane, auto verb) {
     router.add({.method = Method::get,
-                .pattern = std::move(pattern),
+                .pattern = pattern,
                 .lane = lane,
                 .handler = [verb](const Request& request, const Reply& reply) { reply(verb(request)); }});
   };
@@ -204,18 +203,18 @@ void EventLogApi::add_routes(http::Router& router) {
   add_get("/readyz", Lane::read, [this](const Request&) { return ready(); });
 }
 
-void EventLogApi::post_one(Request request, const Reply& reply) {
+void EventLogApi::post_one(const Request& request, const Reply& reply) {
   json::monotonic_resource memory;
   const std::optional<json::value> body = parse_body(request.body, &memory, reply);
   if (!body.has_value()) return;
   std::variant<Entry, Errors> parsed = parse_entry(*body, clock_.now());
   if (auto* errors = std::get_if<Errors>(&parsed)) {
-    reply(to_response(invalid(std::move(*errors))));
+    reply(to_response(invalid(*errors)));
     return;
   }
   auto& entry = std::get<Entry>(parsed);
   if (std::optional<Errors> errors = take_key_of_header(request, entry)) {
-    reply(to_response(invalid(std::move(*errors))));
+    reply(to_response(invalid(*errors)));
     return;
   }
   std::vector<Entry> entries;
@@ -294,7 +293,7 @@ Response EventLogApi::find(const Request& request) {
     return to_response(Problem{.status = 400,
                                .code = "invalid-parameter",
                                .detail = errors->front().field + ": " + errors->front().detail,
-                               .errors = std::move(*errors)});
+                               .errors = *errors});
   }
   return answered([&] {
     const auto& query = std::get<EntryQuery>(parsed);

@@ -39,7 +39,7 @@ class EventLogApi {
   void stop() { writer_.stop(); }
 
  private:
-  void post_one(http::Request request, const http::Reply& reply);
+  void post_one(const http::Request& request, const http::Reply& reply);
   void post_batch(const http::Request& request, const http::Reply& reply);
   [[nodiscard]] http::Response find(const http::Request& request);
   [[nodiscard]] http::Response get(const http::Request& request);

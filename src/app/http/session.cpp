@@ -188,7 +188,7 @@ void Session::on_header(beast::error_code error) {
   }
   ++shared_.requests;
   if (std::optional<Problem> problem = check_header()) {
-    refuse(std::move(*problem));
+    refuse(*problem);
     return;
   }
   parser_->body_limit(route_->body_limit);
@@ -338,7 +338,7 @@ void Session::dispatch() {
   }
 }
 
-void Session::refuse(Problem problem) {
+void Session::refuse(const Problem& problem) {
   // Of a request that was not read whole nobody knows where the next one begins.
   keep_alive_ = false;
   write(to_response(problem));

@@ -105,7 +105,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void send_continue();
   void on_body(beast::error_code error);
   void dispatch();
-  void refuse(Problem problem);
+  void refuse(const Problem& problem);
   void refuse(beast::error_code error);
   void write(Response response);
   void on_written(beast::error_code error);

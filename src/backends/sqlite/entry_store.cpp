@@ -3,6 +3,7 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "core/failpoint.hpp"
@@ -25,6 +26,10 @@ SqliteEntryStore::SqliteEntryStore(const Identifier& schema, Clock& clock, Write
               "on conflict (application_id, idempotency_key) where idempotency_key is not null do nothing"),
       first_with_key_("select id from " + schema.str() +
                       "_event_log_entries where application_id = ? and idempotency_key = ?"),
+      add_words_("insert into " + schema.str() +
+                 "_event_log_words (rowid, process_name, step, details) select id, process_name, step, "
+                 "details from " +
+                 schema.str() + "_event_log_entries where id >= ? order by id"),
       clock_(clock),
       writer_(writer),
       reader_(std::move(dialect)) {}
@@ -58,6 +63,12 @@ std::vector<InsertedEntry> SqliteEntryStore::insert(std::span<const Entry> entri
   {
     Statement statement = connection.prepare(insert_);
     for (const Entry& entry : entries) inserted.push_back(insert_one(connection, statement, entry, now));
+  }
+  const auto first =
+      std::find_if(inserted.begin(), inserted.end(), [](const InsertedEntry& one) { return !one.duplicate; });
+  if (first != inserted.end()) {
+    // There is one writer: whatever has a higher id is ours, too.
+    connection.prepare(add_words_).with(static_cast<std::int64_t>(first->id)).run();
   }
   failpoint("sqlite.entries.before_commit");
   transaction.commit();

@@ -25,6 +25,7 @@ class SqliteEntryStore final : public EntryStore {
 
   const std::string insert_;
   const std::string first_with_key_;
+  const std::string add_words_;
   Clock& clock_;
   Writer& writer_;
   const SqlEntryReader reader_;
