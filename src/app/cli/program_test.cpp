@@ -35,10 +35,11 @@ std::string event(const std::string& key) {
 class ProgramTest : public ::testing::Test {
  protected:
   /// Starts the event log on a port of the system's choice.
-  void serve() {
+  void serve(const ChildProcess::Environment& environment = {}) {
     const std::string port = port_ == 0 ? "0" : std::to_string(port_);
     child_.emplace(std::vector<std::string>{POSTRIDER_PROGRAM_PATH, "eventlog", "--listen",
-                                            "127.0.0.1:" + port, "--storage", url_, "--drain-timeout", "20"});
+                                            "127.0.0.1:" + port, "--storage", url_, "--drain-timeout", "20"},
+                   environment);
     const std::string line = child_->read_line().value_or("");
     ASSERT_THAT(line, HasSubstr("event log API on http://127.0.0.1:"));
     const std::size_t at = line.rfind("127.0.0.1:") + 10;
@@ -152,6 +153,31 @@ TEST_F(ProgramTest, HazardL14WhatWasAnsweredSurvivesKill9) {
   EXPECT_EQ(answer.status, 200) << "a repeat after all that is still known as one";
   EXPECT_THAT(answer.body, HasSubstr("duplicate"));
 }
+
+#if defined(POSTRIDER_FAILPOINTS)
+TEST_F(ProgramTest, KilledAroundACommitItStoresAllOrNothingAndARepeatIsRight) {
+  for (const bool after : {false, true}) {
+    const std::string name = after ? "after" : "before";
+    serve({{"POSTRIDER_FAILPOINT", "sqlite.entries." + name + "_commit=kill@3"}});
+    if (HasFatalFailure()) return;
+    SocketClient client(port_);
+    const auto key = [&](int n) { return name + std::to_string(n); };
+    EXPECT_EQ(client.ask("POST", "/v1/events", event(key(1))).value().status, 201);
+    EXPECT_EQ(client.ask("POST", "/v1/events", event(key(2))).value().status, 201);
+    const std::string batch = "[" + event(key(3)) + "," + event(key(4)) + "]";
+    EXPECT_FALSE(client.ask("POST", "/v1/events/batch", batch).has_value());
+    EXPECT_TRUE(child_->wait().value().killed());
+    EXPECT_EQ(stored({key(1), key(2)}), 2U);
+    EXPECT_EQ(stored({key(3), key(4)}), after ? 2U : 0U);
+    serve();
+    const auto repeat = SocketClient(port_).ask("POST", "/v1/events/batch", batch).value();
+    EXPECT_THAT(repeat.body,
+                HasSubstr(after ? R"("created":0,"duplicates":2)" : R"("created":2,"duplicates":0)"));
+    child_.reset();
+    EXPECT_EQ(stored({key(1), key(2), key(3), key(4)}), 4U);
+  }
+}
+#endif
 
 TEST_F(ProgramTest, SaysItsVersionAndItsUsage) {
   ChildProcess version({POSTRIDER_PROGRAM_PATH, "version"});

@@ -423,8 +423,8 @@ TEST_F(ServerTest, StopAnswersWhatHasBegunAndClosesWhatRests) {
 TEST_F(ServerTest, StopCutsWhatTakesTooLong) {
   start();
   SocketClient slow = client();
-  slow.send("GET /echo HTTP/1.1\r\nX-Slow: ");
-  while (server_->stats().connections == 0) std::this_thread::yield();
+  slow.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{");
+  while (server_->stats().requests == 0) std::this_thread::yield();
   EXPECT_FALSE(server_->stop(20ms));
   EXPECT_TRUE(slow.at_end());
 }

@@ -51,8 +51,7 @@ TEST_F(MariadbMigrationTest, ResumesWhereverItWasStopped) {
       EXPECT_THROW(storage->outbox_store().check_schema(), Error);
     }
     failpoints::clear();
-    EXPECT_EQ(storage->migrate().to, embedded_migrations().back().version)
-        << "stopped at " << stop_at;
+    EXPECT_EQ(storage->migrate().to, embedded_migrations().back().version) << "stopped at " << stop_at;
     EXPECT_NO_THROW(storage->outbox_store().check_schema());
     storage->migrate({.target = 0});
   }
