@@ -6,6 +6,7 @@
 #include <iostream>
 #include <set>
 
+#include "eventlog.hpp"
 #include "outbox.hpp"
 #include "queue.hpp"
 
@@ -66,6 +67,7 @@ std::vector<Bench> all_benches() {
                      [](Report& report) { queue_latency(report, "queue.postgres.latency"); }});
   one("queue.postgres.held_xmin", queue_held_xmin);
   one("queue.scaling", queue_scaling);
+  one("eventlog.api", eventlog_api);
   return benches;
 }
 

@@ -9,8 +9,9 @@ find_package(PkgConfig QUIET)
 
 message(STATUS "postrider: sqlite     yes (sqlite ${SQLite3_VERSION})")
 
-# Sets POSTRIDER_HAVE_<NAME> from the user's choice (AUTO, ON, OFF) and from what was found.
-function(postrider_backend name choice found detail hint)
+# For what is optional, a backend or the program: sets POSTRIDER_HAVE_<NAME> from the user's choice (AUTO, ON, OFF) and from
+# what was found.
+function(postrider_optional name choice found detail hint)
   string(TOUPPER "${name}" upper)
   string(LENGTH "${name}" length)
   math(EXPR pad "10 - ${length}")
@@ -34,7 +35,7 @@ endfunction()
 if(POSTRIDER_POSTGRES)
   find_package(PostgreSQL QUIET)
 endif()
-postrider_backend(postgres "${POSTRIDER_POSTGRES}" "${PostgreSQL_FOUND}"
+postrider_optional(postgres "${POSTRIDER_POSTGRES}" "${PostgreSQL_FOUND}"
   "libpq ${PostgreSQL_VERSION_STRING}" "libpq not found: apt install libpq-dev")
 
 if(POSTRIDER_MARIADB AND PKG_CONFIG_FOUND)
@@ -44,8 +45,20 @@ endif()
 if(LIBMARIADB_FOUND AND TARGET Boost::url)
   set(POSTRIDER_FOUND_MARIADB TRUE)
 endif()
-postrider_backend(mariadb "${POSTRIDER_MARIADB}" "${POSTRIDER_FOUND_MARIADB}" "libmariadb ${LIBMARIADB_VERSION}"
+postrider_optional(mariadb "${POSTRIDER_MARIADB}" "${POSTRIDER_FOUND_MARIADB}" "libmariadb ${LIBMARIADB_VERSION}"
   "libmariadb or Boost.URL not found: apt install libmariadb-dev libboost-url1.81-dev pkg-config")
+
+if(POSTRIDER_PROGRAM)
+  find_package(Boost 1.81 QUIET COMPONENTS url)
+  find_path(POSTRIDER_BEAST_DIR boost/beast/http.hpp HINTS ${Boost_INCLUDE_DIRS})
+  mark_as_advanced(POSTRIDER_BEAST_DIR)
+  find_package(CLI11 QUIET)
+endif()
+if(TARGET Boost::url AND POSTRIDER_BEAST_DIR AND CLI11_FOUND)
+  set(POSTRIDER_FOUND_PROGRAM TRUE)
+endif()
+postrider_optional(program "${POSTRIDER_PROGRAM}" "${POSTRIDER_FOUND_PROGRAM}" "CLI11 ${CLI11_VERSION}"
+  "Boost.URL, Boost.Beast or CLI11 not found: apt install libboost-url1.81-dev libboost1.81-dev libcli11-dev")
 
 # Every backend that this build has, in the order in which tests name them.
 set(POSTRIDER_BACKENDS sqlite)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Headers, libraries, the CMake package (components sqlite, postgres, mariadb) and the pkg-config files.
+# Headers, libraries, the program, the CMake package (components sqlite, postgres, mariadb) and the pkg-config files.
 if(NOT POSTRIDER_INSTALL)
   return()
 endif()
@@ -52,6 +52,9 @@ endif()
 if(POSTRIDER_HAVE_MARIADB)
   postrider_install(postrider-mariadb mariadb DESCRIPTION "Postrider on MariaDB and MySQL"
     REQUIRES "postrider = ${PROJECT_VERSION}" libmariadb LIBS -lboost_url CFLAGS -DPOSTRIDER_WITH_MARIADB=1)
+endif()
+if(POSTRIDER_HAVE_PROGRAM)
+  install(TARGETS postrider-program RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT program)
 endif()
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/postrider-config.cmake.in"

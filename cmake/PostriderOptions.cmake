@@ -3,7 +3,14 @@
 
 set(POSTRIDER_POSTGRES AUTO CACHE STRING "Build postrider::postgres: AUTO (when libpq is found), ON, OFF")
 set(POSTRIDER_MARIADB AUTO CACHE STRING "Build postrider::mariadb: AUTO (when libmariadb is found), ON, OFF")
-set_property(CACHE POSTRIDER_POSTGRES POSTRIDER_MARIADB PROPERTY STRINGS AUTO ON OFF)
+if(PROJECT_IS_TOP_LEVEL) # who takes us into a tree of his own wants the library
+  set(program_by_default AUTO)
+else()
+  set(program_by_default OFF)
+endif()
+set(POSTRIDER_PROGRAM ${program_by_default} CACHE STRING
+    "Build the program postrider: AUTO (when Beast, Boost.URL and CLI11 are found), ON, OFF")
+set_property(CACHE POSTRIDER_POSTGRES POSTRIDER_MARIADB POSTRIDER_PROGRAM PROPERTY STRINGS AUTO ON OFF)
 
 option(POSTRIDER_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(POSTRIDER_BUILD_BENCH "Build postrider-bench" OFF)

@@ -23,6 +23,7 @@ class QueueStore;
 class QueueAdminStore;
 class LogStore;
 class ProjectionStore;
+class EntryStore;
 class WakeChannel;
 
 struct StorageOptions {
@@ -76,6 +77,7 @@ class Storage {
   [[nodiscard]] virtual QueueAdminStore& queue_admin_store() = 0;
   [[nodiscard]] virtual LogStore& log_store() = 0;
   [[nodiscard]] virtual ProjectionStore& projection_store() = 0;
+  [[nodiscard]] virtual EntryStore& entry_store() = 0;
   /// Wakes other nodes; null where the database cannot.
   [[nodiscard]] virtual WakeChannel* wake_channel() noexcept { return nullptr; }
   /// Events were finalised through this object: the event log has new entries.

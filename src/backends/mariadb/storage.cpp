@@ -54,6 +54,7 @@ MariadbStorage::MariadbStorage(ConnectSettings settings, const StorageOptions& o
       queue_admin_(dialect()),
       log_(dialect()),
       projections_(dialect()),
+      entries_(work_, schema_, clock_, dialect()),
       queue_(work_, schema_, clock_, name_) {}
 
 Transaction MariadbStorage::begin() {

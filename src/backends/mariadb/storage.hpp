@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "backends/mariadb/entry_store.hpp"
 #include "backends/mariadb/outbox_store.hpp"
 #include "backends/mariadb/queue_store.hpp"
 #include "backends/mariadb/url.hpp"
@@ -34,6 +35,7 @@ class MariadbStorage final : public Storage {
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
+  [[nodiscard]] EntryStore& entry_store() override { return entries_; }
 
  private:
   [[nodiscard]] SqlDialect dialect();
@@ -49,6 +51,7 @@ class MariadbStorage final : public Storage {
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
   SqlProjectionStore projections_;
+  MariadbEntryStore entries_;
   MariadbQueueStore queue_;
 };
 

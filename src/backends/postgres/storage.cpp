@@ -74,6 +74,9 @@ PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& opt
       queue_admin_(dialect(options.clock)),
       log_(dialect(options.clock)),
       projections_(dialect(options.clock)),
+      entries_(
+          schema_, options.clock, [this](const auto& work) { with_connection(work); },
+          dialect(options.clock)),
       queue_(
           schema_, options.clock, [this](const auto& work) { with_connection(work); },
           [this] { check_schema(); }),

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "backends/postgres/connection.hpp"
+#include "backends/postgres/entry_store.hpp"
 #include "backends/postgres/outbox_store.hpp"
 #include "backends/postgres/queue_store.hpp"
 #include "backends/postgres/wake_channel.hpp"
@@ -37,6 +38,7 @@ class PostgresStorage final : public Storage {
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
+  [[nodiscard]] EntryStore& entry_store() override { return entries_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
   [[nodiscard]] WakeChannel* wake_channel() noexcept override { return &wake_; }
 
@@ -56,6 +58,7 @@ class PostgresStorage final : public Storage {
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
   SqlProjectionStore projections_;
+  PostgresEntryStore entries_;
   PostgresQueueStore queue_;
   PostgresWakeChannel wake_;
 };

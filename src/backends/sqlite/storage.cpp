@@ -71,6 +71,7 @@ SqliteStorage::SqliteStorage(std::string_view url, const StorageOptions& options
       queue_admin_(dialect()),
       log_(dialect()),
       projections_(dialect()),
+      entries_(options.schema, clock_, writer_, dialect()),
       queue_(options.schema, name_, clock_, writer_, readers_) {}
 
 ConnectionOptions SqliteStorage::connection_options(bool read_only) const {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "backends/sqlite/entry_store.hpp"
 #include "backends/sqlite/outbox_store.hpp"
 #include "backends/sqlite/queue_store.hpp"
 #include "backends/sqlite/writer.hpp"
@@ -38,6 +39,7 @@ class SqliteStorage final : public Storage {
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
+  [[nodiscard]] EntryStore& entry_store() override { return entries_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
 
  private:
@@ -55,6 +57,7 @@ class SqliteStorage final : public Storage {
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
   SqlProjectionStore projections_;
+  SqliteEntryStore entries_;
   SqliteQueueStore queue_;
 };
 

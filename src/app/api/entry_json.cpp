@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/api/entry_json.hpp"
+
+#include <algorithm>
+#include <array>
+#include <boost/json.hpp>
+#include <utility>
+
+#include "app/api/rfc3339.hpp"
+#include "core/utf8.hpp"
+
+namespace postrider::api {
+namespace {
+
+namespace json = boost::json;
+
+struct Field {
+  std::string_view name;
+  std::string Entry::*column;
+  std::size_t most;
+  bool in_bytes = false;
+  bool required = false;
+};
+
+/// The seed's names, in the seed's order, and the key.
+constexpr std::array<Field, 10> fields{{
+    {.name = "applicationId", .column = &Entry::application_id, .most = EntryLimits::name, .required = true},
+    {.name = "correlationId", .column = &Entry::correlation_id, .most = EntryLimits::name, .required = true},
+    {.name = "processName", .column = &Entry::process_name, .most = EntryLimits::process, .required = true},
+    {.name = "processStatus",
+     .column = &Entry::process_status,
+     .most = EntryLimits::status,
+     .required = true},
+    {.name = "step", .column = &Entry::step, .most = EntryLimits::process},
+    {.name = "details", .column = &Entry::details, .most = EntryLimits::details_bytes, .in_bytes = true},
+    {.name = "targetSystem", .column = &Entry::target_system, .most = EntryLimits::name},
+    {.name = "originatingSystem", .column = &Entry::originating_system, .most = EntryLimits::name},
+    {.name = "userId", .column = &Entry::user_id, .most = EntryLimits::name},
+    {.name = "idempotencyKey", .column = &Entry::idempotency_key, .most = EntryLimits::name},
+}};
+constexpr std::string_view timestamp = "timestamp";
+/// What we say about an entry. A client that sends back what it has read must not have them kept as its own.
+constexpr std::array<std::string_view, 2> ours{"id", "receivedAt"};
+
+std::string_view view(const json::string& text) {
+  return {text.data(), text.size()};
+}
+
+/// A pointer's step, by RFC 6901.
+std::string pointer(std::string_view name) {
+  std::string result = "/";
+  for (const char c : name) {
+    if (c == '~') {
+      result += "~0";
+    } else if (c == '/') {
+      result += "~1";
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+class EntryParser {
+ public:
+  explicit EntryParser(TimePoint now) { entry_.occurred_at = now; }
+
+  std::variant<Entry, Errors> parse(const json::value& value) {
+    const json::object* object = value.if_object();
+    if (object == nullptr) {
+      refuse("", "type", "an entry is a JSON object");
+      return std::move(errors_);
+    }
+    json::object extras;
+    for (const auto& member : *object)
+      take({member.key().data(), member.key().size()}, member.value(), extras);
+    for (const Field& field : fields) {
+      if (field.required && (entry_.*field.column).empty() && !refused(field.name)) {
+        refuse(pointer(field.name), "required", std::string(field.name) + " is missing or empty");
+      }
+    }
+    keep(extras);
+    if (!errors_.empty()) return std::move(errors_);
+    return std::move(entry_);
+  }
+
+ private:
+  void take(std::string_view name, const json::value& value, json::object& extras) {
+    if (name == timestamp) {
+      take_time(value);
+      return;
+    }
+    const auto* field =
+        std::find_if(fields.begin(), fields.end(), [&](const Field& one) { return one.name == name; });
+    if (field != fields.end()) {
+      take_text(*field, value);
+    } else if (std::find(ours.begin(), ours.end(), name) == ours.end()) {
+      extras[name] = value;
+    }
+  }
+
+  void take_time(const json::value& value) {
+    if (value.is_null()) return;
+    const json::string* text = value.if_string();
+    const std::optional<TimePoint> time = text == nullptr ? std::nullopt : parse_time(view(*text));
+    if (!time.has_value()) {
+      refuse(pointer(timestamp), "time", "not a time by RFC 3339, as in 2026-06-01T10:15:30.123Z");
+      return;
+    }
+    entry_.occurred_at = *time;
+  }
+
+  void take_text(const Field& field, const json::value& value) {
+    if (value.is_null()) return;
+    const json::string* text = value.if_string();
+    if (text == nullptr) {
+      refuse(pointer(field.name), "type", std::string(field.name) + " must be a string");
+      return;
+    }
+    // The parser has refused what is no UTF-8, so that the length is known.
+    const std::size_t length = field.in_bytes ? text->size() : utf8_length(view(*text)).value_or(0);
+    if (length > field.most) {
+      refuse(pointer(field.name), "too-long",
+             std::string(field.name) + " has " + std::to_string(length) +
+                 (field.in_bytes ? " bytes; " : " characters; ") + std::to_string(field.most) +
+                 " are allowed");
+    } else if (view(*text).find('\0') != std::string_view::npos) {
+      refuse(pointer(field.name), "nul", std::string(field.name) + " contains the character U+0000");
+    } else {
+      entry_.*field.column = view(*text);
+    }
+  }
+
+  void keep(const json::object& extras) {
+    if (extras.empty()) return;
+    std::string text = json::serialize(extras);
+    if (text.size() > EntryLimits::extras_bytes) {
+      refuse("", "too-long",
+             "members besides the known ones take " + std::to_string(text.size()) + " bytes; " +
+                 std::to_string(EntryLimits::extras_bytes) + " are allowed");
+      return;
+    }
+    entry_.extras = std::move(text);
+  }
+
+  void refuse(std::string field, std::string code, std::string detail) {
+    errors_.push_back({std::move(field), std::move(code), std::move(detail)});
+  }
+  [[nodiscard]] bool refused(std::string_view name) const {
+    return std::any_of(errors_.begin(), errors_.end(),
+                       [&](const http::FieldError& error) { return error.field == pointer(name); });
+  }
+
+  Entry entry_;
+  Errors errors_;
+};
+
+void append_member(std::string& out, std::string_view name, std::string_view value) {
+  if (value.empty()) return;
+  out += ',';
+  append_text(out, name);
+  out += ':';
+  append_text(out, value);
+}
+
+/// The members of one JSON object go on where ours end.
+void append_members(std::string& out, std::string_view object) {
+  constexpr std::string_view blank = " \t\r\n";
+  const std::size_t first = object.find_first_not_of(blank);
+  const std::size_t last = object.find_last_not_of(blank);
+  if (first == std::string_view::npos || object[first] != '{' || object[last] != '}') return;
+  const std::string_view members = object.substr(first + 1, last - first - 1);
+  if (members.find_first_not_of(blank) == std::string_view::npos) return;
+  out += ',';
+  out += members;
+}
+
+}  // namespace
+
+std::variant<Entry, Errors> parse_entry(const json::value& json, TimePoint now) {
+  return EntryParser(now).parse(json);
+}
+
+void append_text(std::string& out, std::string_view text) {
+  out += json::serialize(json::string_view(text.data(), text.size()));
+}
+
+void append_entry(std::string& out, const StoredEntry& stored) {
+  out += R"({"id":")" + std::to_string(static_cast<std::int64_t>(stored.id)) + '"';
+  for (const Field& field : fields) append_member(out, field.name, stored.entry.*field.column);
+  append_member(out, timestamp, format_time(stored.entry.occurred_at));
+  append_member(out, "receivedAt", format_time(stored.received_at));
+  append_members(out, stored.entry.extras);
+  out += '}';
+}
+
+}  // namespace postrider::api

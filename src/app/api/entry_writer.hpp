@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "core/bounded_queue.hpp"
+#include "postrider/error.hpp"
+#include "postrider/log.hpp"
+#include "storage/entry_store.hpp"
+
+namespace postrider::api {
+
+struct EntryWriterOptions {
+  /// Calls that wait to be written; beyond them `submit` says no.
+  std::size_t queue_capacity = 512;
+  /// Entries of one transaction, about: calls are never parted.
+  std::size_t transaction_entries = 4000;
+  LogCallback log{};
+};
+
+/// Group commit: whatever comes in while one transaction is being written goes into the next one, so that a
+/// hundred clients with one entry each do not wait for a hundred syncs of the disk. Thread-safe.
+///
+/// Unlike BatchWriter it does not repeat what failed: here a client waits for an answer, and has the means to
+/// send again.
+class EntryWriter {
+ public:
+  /// The database refused the entry for good; its neighbours are not concerned.
+  struct Refused {
+    std::string reason;
+  };
+  using Outcome = std::variant<InsertedEntry, Refused>;
+  using Outcomes = std::vector<Outcome>;
+  /// Called once, on the writer's thread: one outcome per entry, in order, after the commit. Or an error when
+  /// none is known to be stored. Does not throw.
+  using Done = std::function<void(std::variant<Outcomes, Error> result)>;
+
+  EntryWriter(EntryStore& store, EntryWriterOptions options);
+  ~EntryWriter() { stop(); }
+  EntryWriter(const EntryWriter&) = delete;
+  EntryWriter& operator=(const EntryWriter&) = delete;
+
+  /// False when too many wait, or after `stop`; then `done` is not called. Never blocks.
+  [[nodiscard]] bool submit(std::vector<Entry> entries, Done done);
+  /// Writes what was submitted, then ends the thread.
+  void stop();
+
+ private:
+  struct Call {
+    std::vector<Entry> entries;
+    Done done;
+  };
+  void run();
+  void write(std::span<Call> calls);
+  /// Halves what is refused until the culprits stand alone.
+  void insert(std::span<const Entry> entries, std::span<Outcome> outcomes);
+  void note(const Error* failure);
+
+  EntryStore& store_;
+  const EntryWriterOptions options_;
+  BoundedQueue<Call> queue_;
+  bool failing_ = false;  // the writer's thread only
+  std::thread thread_;
+};
+
+}  // namespace postrider::api

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "postrider/clock.hpp"
+
+namespace postrider::cli {
+
+struct EventlogOptions {
+  std::string listen = "127.0.0.1:3000";
+  std::string storage;
+  std::string schema = "postrider";
+  std::size_t max_connections = 1024;
+  std::size_t max_batch = 1000;
+  std::size_t drain_seconds = 30;
+  bool relaxed_sync = false;
+};
+
+struct ListenAddress {
+  std::string host;  ///< an IP address
+  std::uint16_t port = 0;
+};
+
+/// "127.0.0.1:3000", "[::1]:3000". Throws Error(invalid_argument) for what is no address, and
+/// Error(unsupported) for one that others than this machine can reach: there is neither TLS nor a token yet.
+[[nodiscard]] ListenAddress parse_listen(std::string_view text);
+
+/// Serves the Event Log API until SIGTERM or SIGINT, then drains. Returns the exit code. Called before the
+/// process has other threads, because all of them must leave the signals to this one.
+int run_eventlog(const EventlogOptions& options);
+
+}  // namespace postrider::cli

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program `postrider`. Exit codes: 0 all went well, 1 it failed, 2 the command line was wrong.
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <iostream>
+#include <string>
+
+#include "app/cli/eventlog_command.hpp"
+#include "core/what_of.hpp"
+
+namespace {
+
+std::string version_text() {
+  std::string text = "postrider " POSTRIDER_VERSION " (sqlite";
+#if defined(POSTRIDER_WITH_POSTGRES)
+  text += ", postgres";
+#endif
+#if defined(POSTRIDER_WITH_MARIADB)
+  text += ", mariadb";
+#endif
+  return text + ")";
+}
+
+void add_eventlog(CLI::App& app, postrider::cli::EventlogOptions& options) {
+  CLI::App* command = app.add_subcommand("eventlog", "Serve the Event Log API (see docs/eventlog-api.md)");
+  command->add_option("--listen", options.listen, "Address and port; loopback only")
+      ->type_name("ADDRESS:PORT")
+      ->capture_default_str();
+  command->add_option("--storage", options.storage, "sqlite:events.db, postgresql://..., mariadb://...")
+      ->type_name("URL")
+      ->required();
+  command->add_option("--schema", options.schema, "Schema (PostgreSQL) or table prefix of the tables")
+      ->type_name("NAME")
+      ->capture_default_str();
+  command->add_option("--max-connections", options.max_connections, "Connections at a time")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  command->add_option("--max-batch", options.max_batch, "Events in one batch")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  command->add_option("--drain-timeout", options.drain_seconds, "Seconds for open requests after SIGTERM")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str();
+  command->add_flag("--relaxed-sync", options.relaxed_sync,
+                    "SQLite: faster, but a power cut may lose the last events");
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Postrider: durable events, on the database you already have", "postrider"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", version_text());
+  postrider::cli::EventlogOptions eventlog;
+  add_eventlog(app, eventlog);
+  app.add_subcommand("version", "Say the version and the databases of this build");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  if (app.got_subcommand("version")) {
+    std::cout << version_text() << '\n';
+    return 0;
+  }
+  return postrider::cli::run_eventlog(eventlog);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << postrider::what_of(error) << '\n';
+    return 1;
+  }
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// The program as one runs it: a real process, ended by signals.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <charconv>
+#include <csignal>
+#include <memory>
+#include <set>
+#include <thread>
+
+#include "app/cli/eventlog_command.hpp"
+#include "app/http/socket_client_fixture.hpp"
+#include "postrider/error.hpp"
+#include "postrider/open.hpp"
+#include "storage/entry_store.hpp"
+#include "support/child_process.hpp"
+#include "support/temp_dir.hpp"
+
+namespace postrider::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using test::ChildProcess;
+using test::SocketClient;
+using ::testing::HasSubstr;
+
+std::string event(const std::string& key) {
+  return R"({"applicationId":"a","correlationId":"c","processName":"P","processStatus":"PROCESS_STEP",)"
+         R"("idempotencyKey":")" +
+         key + "\"}";
+}
+
+class ProgramTest : public ::testing::Test {
+ protected:
+  /// Starts the event log on a port of the system's choice.
+  void serve(const ChildProcess::Environment& environment = {}) {
+    const std::string port = port_ == 0 ? "0" : std::to_string(port_);
+    child_.emplace(std::vector<std::string>{POSTRIDER_PROGRAM_PATH, "eventlog", "--listen",
+                                            "127.0.0.1:" + port, "--storage", url_, "--drain-timeout", "20"},
+                   environment);
+    const std::string line = child_->read_line().value_or("");
+    ASSERT_THAT(line, HasSubstr("event log API on http://127.0.0.1:"));
+    const std::size_t at = line.rfind("127.0.0.1:") + 10;
+    std::from_chars(line.data() + at, line.data() + line.size(), port_);
+  }
+  /// How many of these keys are in the file.
+  std::size_t stored(const std::set<std::string>& keys) {
+    const std::unique_ptr<Storage> storage = open(url_);
+    std::size_t count = 0;
+    EntryQuery query{.limit = 1000};
+    for (;;) {
+      const EntryPage page = storage->entry_store().find(query);
+      for (const StoredEntry& one : page.entries) count += keys.count(one.entry.idempotency_key);
+      if (!page.more) return count;
+      query.after = EntryPosition{page.entries.back().entry.occurred_at, page.entries.back().id};
+    }
+  }
+
+  test::TempDir dir_;
+  const std::string url_ = "sqlite:" + dir_.file("events.db");
+  std::uint16_t port_ = 0;
+  std::optional<ChildProcess> child_;
+};
+
+TEST_F(ProgramTest, ServesUntilSigtermAndEndsCleanly) {
+  serve();
+  SocketClient client(port_);
+  EXPECT_EQ(client.ask("GET", "/readyz").value().status, 200);
+  EXPECT_EQ(client.ask("POST", "/v1/events", event("k1")).value().status, 201);
+  child_->signal(SIGTERM);
+  EXPECT_TRUE(client.at_end()) << "a connection that rests is closed";
+  const auto end = child_->wait();
+  ASSERT_TRUE(end.has_value());
+  EXPECT_TRUE(end->ok()) << end->text();
+  EXPECT_EQ(stored({"k1"}), 1U);
+  EXPECT_FALSE(SocketClient(port_).connected());
+}
+
+TEST_F(ProgramTest, SigtermUnderLoadAnswersWhatItHasTaken) {
+  serve();
+  std::set<std::string> acknowledged;
+  std::mutex mutex;
+  std::atomic<int> count{0};
+  {
+    std::vector<std::jthread> clients;
+    for (int i = 0; i < 4; ++i) {
+      clients.emplace_back([&, i] {
+        SocketClient client(port_);
+        for (int n = 0;; ++n) {
+          const std::string key = std::to_string(i) + "-" + std::to_string(n);
+          const auto answer = client.ask("POST", "/v1/events", event(key));
+          if (!answer.has_value()) return;
+          ASSERT_EQ(answer->status, 201);
+          {
+            const std::lock_guard lock(mutex);
+            acknowledged.insert(key);
+          }
+          ++count;
+          if (answer->header("Connection") == "close") return;
+        }
+      });
+    }
+    while (count < 50) std::this_thread::yield();
+    child_->signal(SIGTERM);
+  }
+  const auto end = child_->wait();
+  ASSERT_TRUE(end.has_value());
+  EXPECT_TRUE(end->ok()) << end->text();
+  EXPECT_EQ(stored(acknowledged), acknowledged.size());
+}
+
+TEST_F(ProgramTest, HazardL14WhatWasAnsweredSurvivesKill9) {
+  // Each round kills the process while four clients post, singly and in batches, and starts it again.
+  std::set<std::string> acknowledged;
+  std::mutex mutex;
+  for (int round = 0; round < 5; ++round) {
+    serve();
+    if (HasFatalFailure()) return;
+    std::atomic<int> count{0};
+    std::vector<std::jthread> clients;
+    for (int i = 0; i < 4; ++i) {
+      clients.emplace_back([&, i] {
+        SocketClient client(port_);
+        for (int n = 0;; ++n) {
+          const std::string name = std::to_string(round) + "-" + std::to_string(i) + "-" + std::to_string(n);
+          std::vector<std::string> keys{name};
+          std::string body = event(name);
+          if (i % 2 == 1) {
+            for (int k = 0; k < 20; ++k) {
+              keys.push_back(name + "+" + std::to_string(k));
+              body += "," + event(keys.back());
+            }
+            body = "[" + body + "]";
+          }
+          const auto answer = client.ask("POST", i % 2 == 1 ? "/v1/events/batch" : "/v1/events", body);
+          if (!answer.has_value()) return;
+          const std::lock_guard lock(mutex);
+          acknowledged.insert(keys.begin(), keys.end());
+          ++count;
+        }
+      });
+    }
+    while (count < 20 + 7 * round) std::this_thread::yield();
+    EXPECT_TRUE(child_->kill().killed());
+    clients.clear();
+    EXPECT_EQ(stored(acknowledged), acknowledged.size()) << "after round " << round;
+  }
+  serve();
+  const std::string again = *acknowledged.begin();
+  const auto answer = SocketClient(port_).ask("POST", "/v1/events", event(again)).value();
+  EXPECT_EQ(answer.status, 200) << "a repeat after all that is still known as one";
+  EXPECT_THAT(answer.body, HasSubstr("duplicate"));
+}
+
+#if defined(POSTRIDER_FAILPOINTS)
+TEST_F(ProgramTest, KilledAroundACommitItStoresAllOrNothingAndARepeatIsRight) {
+  for (const bool after : {false, true}) {
+    const std::string name = after ? "after" : "before";
+    serve({{"POSTRIDER_FAILPOINT", "sqlite.entries." + name + "_commit=kill@3"}});
+    if (HasFatalFailure()) return;
+    SocketClient client(port_);
+    const auto key = [&](int n) { return name + std::to_string(n); };
+    EXPECT_EQ(client.ask("POST", "/v1/events", event(key(1))).value().status, 201);
+    EXPECT_EQ(client.ask("POST", "/v1/events", event(key(2))).value().status, 201);
+    const std::string batch = "[" + event(key(3)) + "," + event(key(4)) + "]";
+    EXPECT_FALSE(client.ask("POST", "/v1/events/batch", batch).has_value());
+    EXPECT_TRUE(child_->wait().value().killed());
+    EXPECT_EQ(stored({key(1), key(2)}), 2U);
+    EXPECT_EQ(stored({key(3), key(4)}), after ? 2U : 0U);
+    serve();
+    const auto repeat = SocketClient(port_).ask("POST", "/v1/events/batch", batch).value();
+    EXPECT_THAT(repeat.body,
+                HasSubstr(after ? R"("created":0,"duplicates":2)" : R"("created":2,"duplicates":0)"));
+    child_.reset();
+    EXPECT_EQ(stored({key(1), key(2), key(3), key(4)}), 4U);
+  }
+}
+#endif
+
+TEST_F(ProgramTest, SaysItsVersionAndItsUsage) {
+  ChildProcess version({POSTRIDER_PROGRAM_PATH, "version"});
+  EXPECT_THAT(version.read_line().value_or(""), ::testing::StartsWith("postrider "));
+  EXPECT_TRUE(version.wait().value().ok());
+  ChildProcess help({POSTRIDER_PROGRAM_PATH, "--help"});
+  EXPECT_TRUE(help.read_until("  eventlog").has_value());
+  EXPECT_TRUE(help.wait().value().ok());
+  ChildProcess wrong({POSTRIDER_PROGRAM_PATH, "eventlog", "--nonsense"});
+  EXPECT_EQ(wrong.wait().value().code, 2);
+  ChildProcess nowhere({POSTRIDER_PROGRAM_PATH, "eventlog", "--storage", "sqlite:/no/such/dir/x.db"});
+  EXPECT_EQ(nowhere.wait().value().code, 1);
+}
+
+TEST(ParseListen, LoopbackOnly) {
+  EXPECT_EQ(parse_listen("127.0.0.1:3000").host, "127.0.0.1");
+  EXPECT_EQ(parse_listen("127.0.0.1:3000").port, 3000);
+  EXPECT_EQ(parse_listen("[::1]:80").host, "::1");
+  EXPECT_EQ(parse_listen("localhost:0").port, 0);
+  for (const char* open_to_all : {"0.0.0.0:3000", "[::]:3000", "192.168.1.5:3000", "8.8.8.8:80"}) {
+    try {
+      (void)parse_listen(open_to_all);
+      ADD_FAILURE() << open_to_all;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::unsupported) << open_to_all;
+    }
+  }
+  for (const char* wrong : {"", "3000", ":3000", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:x",
+                            "example.org:80", "a@127.0.0.1:80"}) {
+    EXPECT_THROW((void)parse_listen(wrong), Error) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace postrider::cli

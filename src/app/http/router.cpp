@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/http/router.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <boost/url.hpp>
+#include <utility>
+
+#include "postrider/error.hpp"
+
+namespace postrider::http {
+namespace {
+
+std::vector<std::string> split(std::string_view pattern) {
+  std::vector<std::string> segments;
+  while (pattern.starts_with('/')) {
+    pattern.remove_prefix(1);
+    const std::size_t end = std::min(pattern.find('/'), pattern.size());
+    segments.emplace_back(pattern.substr(0, end));
+    pattern.remove_prefix(end);
+  }
+  return segments;
+}
+
+bool is_name(std::string_view segment) {
+  return segment.starts_with('{');
+}
+
+/// How well a pattern fits: nothing, or the number of fixed segments.
+std::optional<std::size_t> fit(const std::vector<std::string>& pattern,
+                               const std::vector<std::string>& path) {
+  if (pattern.size() != path.size()) return std::nullopt;
+  std::size_t fixed = 0;
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (is_name(pattern[i])) {
+      if (path[i].empty()) return std::nullopt;
+      continue;
+    }
+    if (pattern[i] != path[i]) return std::nullopt;
+    ++fixed;
+  }
+  return fixed;
+}
+
+}  // namespace
+
+struct Reply::State {
+  explicit State(Send how) : send(std::move(how)) {}
+  ~State() {
+    if (answered) return;
+    send(to_response({.status = 500, .code = "no-answer", .detail = "the request was given up"}));
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  Send send;
+  std::atomic<bool> answered{false};
+};
+
+Reply::Reply(Send send) : state_(std::make_shared<State>(std::move(send))) {}
+
+void Reply::operator()(Response response) const {
+  if (!state_->answered.exchange(true)) state_->send(std::move(response));
+}
+
+void Router::add(Route route) {
+  auto entry = std::make_unique<Entry>();
+  entry->segments = split(route.pattern);
+  for (const auto& other : entries_) {
+    if (other->route.method == route.method && other->route.pattern == route.pattern) {
+      throw Error(ErrorCode::invalid_argument, "cannot add a route",
+                  std::string(to_string(route.method)) + " " + route.pattern + " is there already");
+    }
+  }
+  entry->route = std::move(route);
+  entries_.push_back(std::move(entry));
+}
+
+Router::Match Router::find(Method method, const std::vector<std::string>& path) const {
+  const Entry* best = nullptr;
+  std::size_t best_fit = 0;
+  std::string allowed;
+  for (const auto& entry : entries_) {
+    const std::optional<std::size_t> how_well = fit(entry->segments, path);
+    if (!how_well.has_value()) continue;
+    if (entry->route.method != method) {
+      const std::string_view name = to_string(entry->route.method);
+      if (allowed.find(name) != std::string::npos) continue;
+      if (!allowed.empty()) allowed += ", ";
+      allowed += name;
+    } else if (best == nullptr || *how_well > best_fit) {
+      best = entry.get();
+      best_fit = *how_well;
+    }
+  }
+  if (best == nullptr) {
+    if (allowed.empty()) return NotFound{};
+    return WrongMethod{std::move(allowed)};
+  }
+  Found found{&best->route, {}};
+  for (std::size_t i = 0; i < path.size(); ++i) {
+    const std::string& segment = best->segments[i];
+    if (is_name(segment)) found.parameters.emplace_back(segment.substr(1, segment.size() - 2), path[i]);
+  }
+  return found;
+}
+
+std::optional<Target> parse_target(std::string_view target) {
+  const auto url = boost::urls::parse_origin_form(boost::urls::string_view(target.data(), target.size()));
+  if (!url.has_value()) return std::nullopt;
+  Target parsed;
+  for (const auto& segment : url->segments()) parsed.path.emplace_back(segment);
+  for (const auto& parameter : url->params()) {
+    parsed.query.emplace_back(std::string(parameter.key), std::string(parameter.value));
+  }
+  return parsed;
+}
+
+bool host_is_allowed(std::string_view host, const std::vector<std::string>& hosts) {
+  const auto authority = boost::urls::parse_authority(boost::urls::string_view(host.data(), host.size()));
+  if (!authority.has_value() || authority->has_userinfo()) return false;
+  std::string name(authority->host());
+  if (name.starts_with('[') && name.ends_with(']')) name = name.substr(1, name.size() - 2);
+  return std::any_of(hosts.begin(), hosts.end(),
+                     [&](const std::string& allowed) { return equal_ignoring_case(allowed, name); });
+}
+
+bool origin_is_allowed(std::string_view origin, const std::vector<std::string>& hosts) {
+  const auto url = boost::urls::parse_uri(boost::urls::string_view(origin.data(), origin.size()));
+  if (!url.has_value() || !url->has_authority()) return false;
+  return host_is_allowed(std::string(url->encoded_host_and_port()), hosts);
+}
+
+}  // namespace postrider::http

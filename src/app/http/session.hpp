@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// One connection. Beast and Asio are included here and nowhere else but in the two files that include this.
+#pragma once
+
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "app/http/budget.hpp"
+#include "app/http/server.hpp"
+#include "app/http/worker_pool.hpp"
+
+namespace postrider::http {
+
+namespace beast = boost::beast;
+namespace net = boost::asio;
+
+/// What all sessions of a server share. Outlives them.
+struct Shared {
+  Shared(Router routes, ServerOptions given)
+      : router(std::move(routes)),
+        options(std::move(given)),
+        budget(options.body_memory),
+        write(options.write_workers, options.queue_capacity),
+        read(options.read_workers, options.queue_capacity) {}
+
+  const Router router;
+  const ServerOptions options;
+  Budget budget;
+  WorkerPool write;
+  WorkerPool read;
+  std::atomic<bool> draining{false};
+  std::atomic<std::uint64_t> requests{0};
+};
+
+/// A body that grows with what arrives, as far as the budget goes.
+struct BudgetBody {
+  struct value_type {
+    std::string text;
+    Budget::Hold hold;
+  };
+  class reader {
+   public:
+    template <bool is_request, class AnyFields>
+    reader(beast::http::header<is_request, AnyFields>& /*header*/, value_type& body) : body_(body) {}
+    void init(const boost::optional<std::uint64_t>& /*announced*/, beast::error_code& error) { error = {}; }
+    template <class Buffers>
+    std::size_t put(const Buffers& buffers, beast::error_code& error) {
+      const std::size_t size = net::buffer_size(buffers);
+      if (!body_.hold.grow(size)) {
+        error = make_error_code(boost::system::errc::not_enough_memory);
+        return 0;
+      }
+      error = {};
+      for (const auto buffer : beast::buffers_range_ref(buffers)) {
+        body_.text.append(static_cast<const char*>(buffer.data()), buffer.size());
+      }
+      return size;
+    }
+    void finish(beast::error_code& error) { error = {}; }
+
+   private:
+    value_type& body_;
+  };
+};
+
+/// Reads a request, has it handled, writes the answer, and so on. Everything but `Reply` runs on its strand.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  using Gone = std::function<void(const Session*)>;
+
+  /// `gone` is called by the destructor, on any thread.
+  Session(net::ip::tcp::socket socket, Shared& shared, Gone gone);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  void start();
+  /// The server stops: closes when it rests; otherwise the next answer is the last. From any thread.
+  void drain();
+  /// Closes, whatever it is doing. From any thread.
+  void cut();
+
+ private:
+  using Parser = beast::http::request_parser<BudgetBody>;
+  using Outgoing = beast::http::response<beast::http::string_body>;
+
+  void wait_for_request();
+  void read_header();
+  /// Takes apart what has arrived, and reads on until the header, or the body after it, is whole.
+  void parse();
+  void on_header(beast::error_code error);
+  /// What is wrong with a request of which only the header is known.
+  [[nodiscard]] std::optional<Problem> check_header();
+  [[nodiscard]] std::optional<Problem> check_source() const;
+  [[nodiscard]] std::optional<Problem> find_route();
+  [[nodiscard]] std::optional<Problem> check_content() const;
+  void send_continue();
+  void on_body(beast::error_code error);
+  void dispatch();
+  void refuse(const Problem& problem);
+  void refuse(beast::error_code error);
+  void write(Response response);
+  void on_written(beast::error_code error);
+  /// Tells the client that nothing more comes, and reads what it may still be sending: a socket that is
+  /// closed with unread data resets the connection, and the client might never see our answer.
+  void close_gently();
+  void discard();
+  void close();
+
+  beast::tcp_stream stream_;
+  Shared& shared_;
+  Gone gone_;
+  beast::flat_buffer buffer_;
+  std::optional<Parser> parser_;
+  std::optional<Outgoing> response_;
+  Budget::Hold response_hold_;
+  Request request_;
+  const Route* route_ = nullptr;
+  bool resting_ = false;     // waits for the first byte of a request
+  bool keep_alive_ = false;  // after the answer
+  std::size_t parsed_ = 0;   // bytes of this request
+  std::size_t discarded_ = 0;
+};
+
+}  // namespace postrider::http
