@@ -6,6 +6,8 @@ find_package(Threads REQUIRED)
 find_package(SQLite3 3.37 REQUIRED) # STRICT tables
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 find_package(PkgConfig QUIET)
+find_path(POSTRIDER_XXHASH_INCLUDE xxhash.h REQUIRED DOC "Where xxhash.h is: apt install libxxhash-dev") # header only
+mark_as_advanced(POSTRIDER_XXHASH_INCLUDE)
 
 message(STATUS "postrider: sqlite     yes (sqlite ${SQLite3_VERSION})")
 
