@@ -37,7 +37,8 @@ std::optional<SpillCursor> SpillCheckpoint::load() {
   std::optional<SpillCursor> newest;
   for (const std::uint64_t offset : {std::uint64_t{0}, slot_distance}) {
     std::array<char, sizeof(Slot)> bytes{};
-    if (folder_.read_at(file.get(), bytes.data(), bytes.size(), offset) != std::int64_t{sizeof(Slot)}) continue;
+    if (folder_.read_at(file.get(), bytes.data(), bytes.size(), offset) != std::int64_t{sizeof(Slot)})
+      continue;
     Slot slot;
     std::memcpy(&slot, bytes.data(), sizeof slot);
     if (slot.magic != magic || slot.sum != sum_of(slot) || slot.generation < generation_) continue;

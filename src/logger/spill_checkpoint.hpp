@@ -17,8 +17,8 @@ struct SpillCursor {
   friend bool operator==(const SpillCursor&, const SpillCursor&) = default;
 };
 
-/// The cursor in a small file with two slots, written in turn: a write that is cut off spoils at most the older
-/// one. A cursor that is lost or too old makes events come twice, with their keys; never go missing.
+/// The cursor in a small file with two slots, written in turn: a write that is cut off spoils at most the
+/// older one. A cursor that is lost or too old makes events come twice, with their keys; never go missing.
 class SpillCheckpoint {
  public:
   explicit SpillCheckpoint(SpillFolder& folder) : folder_(folder) {}

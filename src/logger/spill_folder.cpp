@@ -33,7 +33,8 @@ std::string reason_of(int error) {
   return std::generic_category().message(error);
 }
 
-[[noreturn]] void refuse(ErrorCode code, const std::string& path, const std::string& why, const std::string& hint) {
+[[noreturn]] void refuse(ErrorCode code, const std::string& path, const std::string& why,
+                         const std::string& hint) {
   throw Error(code, "cannot use the spill folder " + path, why, hint);
 }
 
@@ -73,7 +74,8 @@ class PosixFolder final : public SpillFolder {
       refuse(ErrorCode::conflict, path, "another logger uses it",
              "give each logger and each process a spillover_path of its own");
     }
-    refuse(ErrorCode::unavailable, path, "cannot lock it: " + reason_of(failed), "may this process write there?");
+    refuse(ErrorCode::unavailable, path, "cannot lock it: " + reason_of(failed),
+           "may this process write there?");
   }
   ~PosixFolder() override {
     ::close(lock_);

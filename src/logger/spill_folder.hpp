@@ -10,9 +10,9 @@
 
 namespace postrider::logger {
 
-/// The files of one folder: all that spilling asks of the operating system, so that tests can put a failing disk
-/// and a power cut in its place. Calls return a negative errno when they fail; they never throw. Names have no
-/// slashes. Thread-safe, as the calls of the operating system are.
+/// The files of one folder: all that spilling asks of the operating system, so that tests can put a failing
+/// disk and a power cut in its place. Calls return a negative errno when they fail; they never throw. Names
+/// have no slashes. Thread-safe, as the calls of the operating system are.
 class SpillFolder {
  public:
   enum class Mode {
@@ -28,7 +28,8 @@ class SpillFolder {
   virtual void close(int handle) noexcept = 0;
   [[nodiscard]] virtual std::int64_t size(int handle) = 0;
   /// How many bytes were read or written; may be fewer than asked for.
-  [[nodiscard]] virtual std::int64_t read_at(int handle, char* bytes, std::size_t size, std::uint64_t offset) = 0;
+  [[nodiscard]] virtual std::int64_t read_at(int handle, char* bytes, std::size_t size,
+                                             std::uint64_t offset) = 0;
   [[nodiscard]] virtual std::int64_t append(int handle, std::string_view bytes) = 0;
   [[nodiscard]] virtual std::int64_t write_at(int handle, std::string_view bytes, std::uint64_t offset) = 0;
   [[nodiscard]] virtual int truncate(int handle, std::uint64_t size) = 0;
@@ -46,7 +47,9 @@ class SpillFile {
  public:
   SpillFile() = default;
   SpillFile(SpillFolder& folder, int handle) noexcept : folder_(&folder), handle_(handle) {}
-  SpillFile(SpillFile&& other) noexcept : folder_(other.folder_), handle_(other.handle_) { other.handle_ = -1; }
+  SpillFile(SpillFile&& other) noexcept : folder_(other.folder_), handle_(other.handle_) {
+    other.handle_ = -1;
+  }
   SpillFile& operator=(SpillFile&& other) noexcept {
     if (this != &other) {
       reset();
@@ -70,9 +73,9 @@ class SpillFile {
   int handle_ = -1;
 };
 
-/// Opens `path`, making it (for its owner alone) when it is not there, and locks it: a second logger on the same
-/// folder, in this process or another, gets Error(conflict). Files are for their owner alone, and a symbolic link
-/// in the place of one is refused. Throws Error when the folder cannot be used.
+/// Opens `path`, making it (for its owner alone) when it is not there, and locks it: a second logger on the
+/// same folder, in this process or another, gets Error(conflict). Files are for their owner alone, and a
+/// symbolic link in the place of one is refused. Throws Error when the folder cannot be used.
 [[nodiscard]] std::unique_ptr<SpillFolder> open_spill_folder(const std::string& path);
 
 /// Appends all of `bytes`, in several calls when need be. 0, or a negative errno: a part may be written then.

@@ -108,6 +108,10 @@ SpillLine parse_spill_line(std::string_view line) {
   return parsed;
 }
 
+LineMarks marks_of(std::string_view line) noexcept {
+  return {line.starts_with(opening), has_trailer(line)};
+}
+
 std::size_t find_glued_line(std::string_view line) noexcept {
   // The byte between the two lines was a newline once, and may be anything now.
   for (std::size_t at = line.find(opening, 1); at != std::string_view::npos;

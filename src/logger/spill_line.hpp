@@ -35,6 +35,13 @@ void append_spill_line(std::string& out, SpillSeq seq, std::string_view members)
 /// Only the number that a line of ours begins with, unverified.
 [[nodiscard]] std::optional<SpillSeq> leading_seq(std::string_view line) noexcept;
 
+/// Whether a damaged line still begins, and still ends, like one of ours.
+struct LineMarks {
+  bool begins = false;
+  bool ends = false;
+};
+[[nodiscard]] LineMarks marks_of(std::string_view line) noexcept;
+
 /// Where a second line of ours begins inside a line whose newline was damaged; npos when there is none.
 [[nodiscard]] std::size_t find_glued_line(std::string_view line) noexcept;
 
