@@ -83,6 +83,8 @@ class SpillStore {
     return next > cursor ? next - cursor : 0;
   }
   [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_.load(); }
+  [[nodiscard]] SpillSeq next_seq() const noexcept { return next_seq_.load(); }
+  [[nodiscard]] SpillSeq cursor() const noexcept { return cursor_seq_.load(); }
   /// Events of this folder that were waiting when it was opened. Foreign lines are counted when they are
   /// read.
   [[nodiscard]] std::uint64_t recovered() const noexcept { return recovered_; }
