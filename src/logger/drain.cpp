@@ -111,15 +111,16 @@ std::size_t Drain::collect() {
     lanes_.for_each([&](Lane& lane) {
       collected_.clear();
       found += lane.drain(from_one_lane, [&](const EventRef& event) { collected_.push_back(event); });
-      if (!collected_.empty()) hand_over(collected_);
+      if (!collected_.empty()) hand_over(lane, collected_);
     });
     all += found;
   }
   return all;
 }
 
-void Drain::hand_over(std::vector<EventRef>& events) {
+void Drain::hand_over(Lane& lane, std::vector<EventRef>& events) {
   outlet_.ledger.enter(events);
+  lane.seen(events.size());
   const std::size_t taken = outlet_.queue.push(events);
   if (taken < events.size()) outlet_.divert(std::span(events).subspan(taken), LossReason::queue_full);
 }

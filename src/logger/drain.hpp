@@ -41,7 +41,7 @@ class Drain {
 
   void run();
   std::size_t collect();
-  void hand_over(std::vector<EventRef>& events);
+  void hand_over(Lane& lane, std::vector<EventRef>& events);
   void wake() noexcept POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] bool anything_for(std::uint64_t threshold) const;
 

@@ -117,7 +117,8 @@ class Lane {
   }
   /// Pushed, and not yet seen by the draining thread.
   [[nodiscard]] std::uint64_t unseen() const noexcept {
-    return pushed_.load(std::memory_order_relaxed) - drained_.load(std::memory_order_relaxed);
+    const std::uint64_t drained = drained_.load(std::memory_order_acquire);
+    return pushed_.load(std::memory_order_relaxed) - drained;
   }
   /// Around a push, so that closing can wait for it.
   void enter() noexcept { busy_.store(true, std::memory_order_relaxed); }
@@ -126,7 +127,7 @@ class Lane {
 
   // The draining thread's.
 
-  /// Calls `take(EventRef)` for up to `max` records. Returns how many.
+  /// Calls `take(EventRef)` for up to `max` records. Returns how many; they are unseen until `seen`.
   template <class Take>
   std::size_t drain(std::size_t max, const Take& take) {
     std::size_t taken = 0;
@@ -143,8 +144,11 @@ class Lane {
       take(ref);
       ++taken;
     }
-    drained_.store(drained_.load(std::memory_order_relaxed) + taken, std::memory_order_relaxed);
     return taken;
+  }
+  /// After they are counted elsewhere, so that no event is ever in no book.
+  void seen(std::size_t count) noexcept {
+    drained_.store(drained_.load(std::memory_order_relaxed) + count, std::memory_order_release);
   }
 
   // Anybody's.

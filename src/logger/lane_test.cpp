@@ -39,7 +39,9 @@ struct LaneTest : ::testing::Test {
   Lane lane{LaneMemory::anonymous(lane_bytes), chunk_bytes, chunk_count, 0xabc};
   std::vector<EventRef> taken;
   std::size_t drain(std::size_t max = 1'000'000) {
-    return lane.drain(max, [&](const EventRef& ref) { taken.push_back(ref); });
+    const std::size_t count = lane.drain(max, [&](const EventRef& ref) { taken.push_back(ref); });
+    lane.seen(count);
+    return count;
   }
   /// Until there is no room.
   std::size_t fill() {

@@ -78,7 +78,7 @@ std::uint64_t Replayer::cycle() {
     if (done < wanted) {
       if (done > 0) commit(done);
       probing_ = true;
-      failures_ = done == 0 && last_.status >= 500 ? failures_ + 1 : 0;
+      failures_ = done == 0 && last_.status == 500 ? failures_ + 1 : 0;
       if (failures_ > suspicious && first_is_poison()) continue;
       break;
     }
@@ -89,12 +89,30 @@ std::uint64_t Replayer::cycle() {
   return delivered_ - before;
 }
 
-/// Sends the second event alone. If that one is taken, the first is to blame, and goes to the dead letters.
+/// Only an answer that blames the request makes an event suspect; 502, 503 and 504 speak of the receiver. It is buried
+/// when the receiver takes the event after it, and then fails three more times with this one.
 bool Replayer::first_is_poison() {
-  if (batch_.items.size() < 2 || !outlet_.gate.enter()) return false;
   const SendItem blamed{SendVerdict::rejected, last_.status, "failed again and again: " + last_.reason};
-  if (send(1, 2) != 1) return false;
-  settled(0, blamed);
+  if (blamed.status != 500 || batch_.items.size() < 2) return false;
+  const auto send_alone = [&](std::size_t index) -> SendItem {
+    if (stopping() || !outlet_.gate.enter()) return {SendVerdict::transient};
+    const SendResult result = outlet_.send(std::span(outgoing_).subspan(index, 1));
+    return result.items.empty() ? SendItem{result.verdict, result.status, result.reason} : result.items.front();
+  };
+  // Nothing is settled before the end: until then both may still be sent again.
+  if (send_alone(1).verdict != SendVerdict::delivered) return false;
+  SendItem first = blamed;
+  for (int tries = 0; tries < suspicious; ++tries) {
+    const SendItem answer = send_alone(0);
+    if (answer.verdict != SendVerdict::transient) {
+      first = answer;  // taken, or refused, after all
+      break;
+    }
+    if (answer.status != blamed.status) return false;
+  }
+  if (first.verdict == SendVerdict::throttled) return false;
+  settled(0, first);
+  settled(1, {});
   commit(2);
   failures_ = 0;
   return true;
@@ -168,9 +186,11 @@ void Replayer::settled(std::size_t index, const SendItem& item) {
 }
 
 void Replayer::commit(std::size_t count) {
-  const SpillReader::Committed committed = reader_.commit(batch_, count);
+  // Into the books first: no event is ever in none.
+  const SpillReader::Committed committed = reader_.preview(batch_, count);
   outlet_.ledger.lost_unseen(committed.lost, LossReason::corrupted);
   outlet_.ledger.quarantined(committed.quarantined);
+  reader_.commit(batch_, count);
   if (committed.lost > 0 || committed.quarantined > 0) {
     outlet_.options.log(LogLevel::error,
                         "postrider: the spill files are damaged: " + std::to_string(committed.lost) +

@@ -153,16 +153,21 @@ void SpillReader::take_foreign(SpillBatch& batch, const SpillLine& line, std::ui
   batch.items.push_back(item);
 }
 
+SpillReader::Committed SpillReader::preview(const SpillBatch& batch, std::size_t count) {
+  const bool all = count >= batch.items.size();
+  const std::uint64_t offset = all ? batch.end_offset : batch.items[count].offset;
+  const auto before = [&](const SpillBatch::Fragment& fragment) { return fragment.offset < offset; };
+  const auto fragments = std::count_if(batch.fragments.begin(), batch.fragments.end(), before);
+  return {all ? batch.lost : batch.items[count].lost, static_cast<std::uint64_t>(fragments)};
+}
+
 SpillReader::Committed SpillReader::commit(const SpillBatch& batch, std::size_t count) {
   const bool all = count >= batch.items.size();
   const std::uint64_t offset = all ? batch.end_offset : batch.items[count].offset;
   const SpillSeq seq = all ? batch.end_seq : batch.items[count].expected;
-  Committed done;
-  done.lost = all ? batch.lost : batch.items[count].lost;
-  for (const SpillBatch::Fragment& fragment : batch.fragments) {
-    if (fragment.offset >= offset) break;
-    store_.quarantine().append(fragment.bytes, store_.limits().durable);
-    ++done.quarantined;
+  const Committed done = preview(batch, count);
+  for (std::size_t i = 0; i < done.quarantined; ++i) {
+    store_.quarantine().append(batch.fragments[i].bytes, store_.limits().durable);
   }
   failpoint("logger.replay.before_checkpoint");
   {

@@ -51,6 +51,8 @@ class SpillReader {
   /// Reads on from what was committed. False when there is nothing to read. A batch without items can still
   /// have something to commit.
   [[nodiscard]] bool read(SpillBatch& batch, std::size_t max_events, std::size_t max_bytes);
+  /// What `commit` would return; changes nothing.
+  [[nodiscard]] static Committed preview(const SpillBatch& batch, std::size_t count);
   /// The first `count` items of the batch read last are done with, and so is all damage before the next one.
   /// Sets damaged lines aside, moves the checkpoint, removes the file when it is at its end.
   Committed commit(const SpillBatch& batch, std::size_t count);
