@@ -49,6 +49,16 @@ endif()
 postrider_backend(mariadb "${POSTRIDER_MARIADB}" "${POSTRIDER_FOUND_MARIADB}" "libmariadb ${LIBMARIADB_VERSION}"
   "libmariadb or Boost.URL not found: apt install libmariadb-dev libboost-url1.81-dev pkg-config")
 
+if(POSTRIDER_HTTP)
+  find_package(CURL 7.85 QUIET)
+  find_package(ZLIB QUIET)
+endif()
+if(CURL_FOUND AND ZLIB_FOUND)
+  set(POSTRIDER_FOUND_HTTP TRUE)
+endif()
+postrider_backend(http "${POSTRIDER_HTTP}" "${POSTRIDER_FOUND_HTTP}" "libcurl ${CURL_VERSION_STRING}"
+  "libcurl or zlib not found: apt install libcurl4-openssl-dev zlib1g-dev")
+
 # Every backend that this build has, in the order in which tests name them.
 set(POSTRIDER_BACKENDS sqlite)
 set(POSTRIDER_BACKEND_LIBRARIES postrider::postrider)

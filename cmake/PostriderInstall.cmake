@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Headers, libraries, the CMake package (components sqlite, postgres, mariadb) and the pkg-config files.
+# Headers, libraries, the CMake package (components sqlite, postgres, mariadb, http) and the pkg-config files.
 if(NOT POSTRIDER_INSTALL)
   return()
 endif()
@@ -52,6 +52,10 @@ endif()
 if(POSTRIDER_HAVE_MARIADB)
   postrider_install(postrider-mariadb mariadb DESCRIPTION "Postrider on MariaDB and MySQL"
     REQUIRES "postrider = ${PROJECT_VERSION}" libmariadb LIBS -lboost_url CFLAGS -DPOSTRIDER_WITH_MARIADB=1)
+endif()
+if(POSTRIDER_HAVE_HTTP)
+  postrider_install(postrider-http http DESCRIPTION "Postrider's client for the Event Log API"
+    REQUIRES "postrider = ${PROJECT_VERSION}" libcurl zlib)
 endif()
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/postrider-config.cmake.in"

@@ -3,7 +3,8 @@
 
 set(POSTRIDER_POSTGRES AUTO CACHE STRING "Build postrider::postgres: AUTO (when libpq is found), ON, OFF")
 set(POSTRIDER_MARIADB AUTO CACHE STRING "Build postrider::mariadb: AUTO (when libmariadb is found), ON, OFF")
-set_property(CACHE POSTRIDER_POSTGRES POSTRIDER_MARIADB PROPERTY STRINGS AUTO ON OFF)
+set(POSTRIDER_HTTP AUTO CACHE STRING "Build postrider::http, the logger's client: AUTO (when libcurl and zlib are found), ON, OFF")
+set_property(CACHE POSTRIDER_POSTGRES POSTRIDER_MARIADB POSTRIDER_HTTP PROPERTY STRINGS AUTO ON OFF)
 
 option(POSTRIDER_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(POSTRIDER_BUILD_BENCH "Build postrider-bench" OFF)
