@@ -6,6 +6,7 @@
 #include <iostream>
 #include <set>
 
+#include "logger.hpp"
 #include "outbox.hpp"
 #include "queue.hpp"
 
@@ -58,6 +59,19 @@ std::vector<Bench> all_benches() {
                      [](Report& report) { queue_latency(report, "queue.postgres.latency"); }});
   one("queue.postgres.held_xmin", queue_held_xmin);
   one("queue.scaling", queue_scaling);
+  for (const bool mapped : {false, true}) {
+    for (const int threads : {1, 2, 4}) {
+      const std::string line =
+          std::string("logger.call.") + (mapped ? "mapped" : "memory") + ".t" + std::to_string(threads);
+      benches.push_back(
+          {{line + ".p50", line + ".p99"}, [=](Report& report) { logger_call(report, line, mapped, threads); }});
+    }
+  }
+  one("logger.spill.interval", [](Report& report, const std::string& name) { logger_spill(report, name, false); });
+  one("logger.spill.group", [](Report& report, const std::string& name) { logger_spill(report, name, true); });
+  one("logger.replay", logger_replay);
+  benches.push_back({{"logger.backlog.start.1mb", "logger.backlog.start.4gb", "logger.backlog.memory"},
+                     [](Report& report) { logger_backlog(report, "logger.backlog"); }});
   return benches;
 }
 
@@ -105,6 +119,9 @@ int bench_main(const std::vector<std::string>& arguments) {
   }
   if (arguments.size() == 4 && arguments[0] == "--queue-worker") {
     return queue_worker_child(arguments[1], arguments[2], std::stoi(arguments[3]));
+  }
+  if (arguments.size() == 3 && arguments[0] == "--logger-backlog") {
+    return logger_backlog_child(arguments[1], arguments[2] == "replay");
   }
   std::vector<std::string> prefixes;
   bool list = false;

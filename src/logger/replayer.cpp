@@ -89,15 +89,16 @@ std::uint64_t Replayer::cycle() {
   return delivered_ - before;
 }
 
-/// Only an answer that blames the request makes an event suspect; 502, 503 and 504 speak of the receiver. It is buried
-/// when the receiver takes the event after it, and then fails three more times with this one.
+/// Only an answer that blames the request makes an event suspect; 502, 503 and 504 speak of the receiver. It
+/// is buried when the receiver takes the event after it, and then fails three more times with this one.
 bool Replayer::first_is_poison() {
   const SendItem blamed{SendVerdict::rejected, last_.status, "failed again and again: " + last_.reason};
   if (blamed.status != 500 || batch_.items.size() < 2) return false;
   const auto send_alone = [&](std::size_t index) -> SendItem {
     if (stopping() || !outlet_.gate.enter()) return {SendVerdict::transient};
     const SendResult result = outlet_.send(std::span(outgoing_).subspan(index, 1));
-    return result.items.empty() ? SendItem{result.verdict, result.status, result.reason} : result.items.front();
+    return result.items.empty() ? SendItem{result.verdict, result.status, result.reason}
+                                : result.items.front();
   };
   // Nothing is settled before the end: until then both may still be sent again.
   if (send_alone(1).verdict != SendVerdict::delivered) return false;

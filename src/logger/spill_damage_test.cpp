@@ -204,6 +204,19 @@ TEST(SpillDamageTest, APowerCutWithoutSyncLosesTheUnsyncedEventsOnly) {
   EXPECT_EQ(read_all(store).keys, keys(1, 5));
 }
 
+TEST(SpillDamageTest, AFullFileWhoseSyncFailsIsWrittenAnew) {
+  SimFolder folder;
+  {
+    SpillStore store(folder, small_segments, silent);
+    write_events(store, 1, 7);  // one full file and an active one, neither synced
+    folder.plan({.at = 1, .error = EIO});
+    EXPECT_EQ(store.sync(), 0U);
+    folder.power_cut();
+  }
+  SpillStore next(folder, small_segments, silent);
+  EXPECT_EQ(read_all(next).keys, keys(1, 7));
+}
+
 TEST(SpillDamageTest, AFailedSyncIsNeverAskedAgain) {
   SimFolder folder;
   SpillStore store(folder, {}, silent);

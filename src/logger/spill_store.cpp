@@ -40,8 +40,14 @@ int SpillStore::write_staged() {
   int error = 0;
   for (int tries = 0; tries < 2; ++tries) {
     if (active_.is_open() && active_size_ >= limits_.segment_bytes) {
-      sync_active();
-      if (active_.is_open()) seal(nullptr);
+      // Not synced here: who syncs at intervals shall not wait for the disk at each full file.
+      constexpr std::size_t most_unsynced = 64;
+      if (limits_.durable && synced_size_ != active_size_) {
+        if (unsynced_.size() == most_unsynced) sync_sealed();
+        const MutexLock lock(mutex_);
+        unsynced_.push_back({segments_.back().id, std::move(active_), active_size_});
+      }
+      seal(nullptr);
     }
     error = open_active(next_seq_.load());
     if (error == 0) error = append_all(folder_, active_.get(), staged_);
@@ -125,8 +131,43 @@ void SpillStore::seal(const char* new_name) {
 
 std::uint64_t SpillStore::sync() {
   const MutexLock append(append_mutex_);
+  sync_sealed();
   sync_active();
   return std::exchange(unkept_, 0);
+}
+
+void SpillStore::sync_sealed() {
+  for (const Sealed& sealed : unsynced_) {
+    const int error = folder_.sync(sealed.file.get());
+    if (error == 0) continue;
+    complain("a sync failed, writing the file anew", error);
+    if (!replace_sealed(sealed.id, sealed.file.get(), sealed.size)) {
+      // It can still be read and replayed; only a power cut could take it.
+      complain("and that failed too: a power cut would take its events", error);
+    }
+  }
+  if (!unsynced_.empty()) folder_dirty_ = true;
+  unsynced_.clear();
+}
+
+bool SpillStore::replace_sealed(std::uint64_t id, int handle, std::uint64_t size) {
+  constexpr const char* copy_name = "eventlog-spillover.rewrite.tmp";
+  std::string bytes(size, '\0');
+  for (std::size_t got = 0; got < bytes.size();) {
+    const std::int64_t more = folder_.read_at(handle, bytes.data() + got, bytes.size() - got, got);
+    if (more <= 0) return false;
+    got += static_cast<std::size_t>(more);
+  }
+  const SpillFile copy(folder_, folder_.open(copy_name, SpillFolder::Mode::append));
+  if (!copy.is_open() || folder_.truncate(copy.get(), 0) != 0 ||
+      append_all(folder_, copy.get(), bytes) != 0 || folder_.sync(copy.get()) != 0) {
+    return false;
+  }
+  const MutexLock lock(mutex_);
+  const auto found = std::find_if(segments_.begin(), segments_.end(),
+                                  [&](const Segment& segment) { return segment.id == id; });
+  if (found == segments_.end()) return folder_.remove(copy_name) == 0;  // replayed meanwhile
+  return folder_.rename(copy_name, found->name) == 0;
 }
 
 void SpillStore::sync_active() {

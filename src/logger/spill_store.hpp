@@ -134,6 +134,11 @@ class SpillStore {
   [[nodiscard]] std::string free_name(SpillSeq first) POSTRIDER_REQUIRES(mutex_);
   /// What cannot be kept is added to `unkept_`.
   void sync_active() POSTRIDER_REQUIRES(append_mutex_);
+  /// Full files that were not yet synced.
+  void sync_sealed() POSTRIDER_REQUIRES(append_mutex_);
+  /// A copy that is synced takes the file's place.
+  [[nodiscard]] bool replace_sealed(std::uint64_t id, int handle, std::uint64_t size)
+      POSTRIDER_REQUIRES(append_mutex_);
   /// These numbers belong to no event any more; readers must not take them for damage.
   void give_up(SpillSeq first, SpillSeq end) POSTRIDER_REQUIRES(append_mutex_);
   [[nodiscard]] bool rewrite(std::string_view lines, SpillSeq first, SpillSeq end)
@@ -163,6 +168,12 @@ class SpillStore {
   std::uint64_t active_size_ POSTRIDER_GUARDED_BY(append_mutex_) = 0;
   std::uint64_t synced_size_ POSTRIDER_GUARDED_BY(append_mutex_) = 0;
   SpillSeq synced_seq_ POSTRIDER_GUARDED_BY(append_mutex_) = 0;
+  struct Sealed {
+    std::uint64_t id;
+    SpillFile file;
+    std::uint64_t size;
+  };
+  std::deque<Sealed> unsynced_ POSTRIDER_GUARDED_BY(append_mutex_);
   bool folder_dirty_ POSTRIDER_GUARDED_BY(append_mutex_) = false;
   std::uint64_t unkept_ POSTRIDER_GUARDED_BY(append_mutex_) = 0;
 

@@ -130,8 +130,9 @@ void SpillWriter::run() {
 
 void SpillWriter::write(std::span<const EventRef> events) {
   if (events.empty()) return;
-  // A process killed between a write and the moment when the ring knows of it leaves these events in both places. What
-  // one write has is therefore small where that can happen, unless each write also waits for the disk.
+  // A process killed between a write and the moment when the ring knows of it leaves these events in both
+  // places. What one write has is therefore small where that can happen, unless each write also waits for the
+  // disk.
   const bool survives = options_.ring == RingMode::mapped && options_.fsync != FsyncMode::group;
   const std::size_t most = survives ? options_.batch_size : most_at_once;
   std::size_t bytes = 0;
