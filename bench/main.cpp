@@ -7,6 +7,7 @@
 #include <set>
 
 #include "eventlog.hpp"
+#include "logger.hpp"
 #include "outbox.hpp"
 #include "queue.hpp"
 
@@ -68,6 +69,21 @@ std::vector<Bench> all_benches() {
   one("queue.postgres.held_xmin", queue_held_xmin);
   one("queue.scaling", queue_scaling);
   one("eventlog.api", eventlog_api);
+  for (const bool mapped : {false, true}) {
+    for (const int threads : {1, 2, 4}) {
+      const std::string line =
+          std::string("logger.call.") + (mapped ? "mapped" : "memory") + ".t" + std::to_string(threads);
+      benches.push_back({{line + ".p50", line + ".p99"},
+                         [=](Report& report) { logger_call(report, line, mapped, threads); }});
+    }
+  }
+  one("logger.spill.interval",
+      [](Report& report, const std::string& name) { logger_spill(report, name, false); });
+  one("logger.spill.group",
+      [](Report& report, const std::string& name) { logger_spill(report, name, true); });
+  one("logger.replay", logger_replay);
+  benches.push_back({{"logger.backlog.start.1mb", "logger.backlog.start.4gb", "logger.backlog.memory"},
+                     [](Report& report) { logger_backlog(report, "logger.backlog"); }});
   return benches;
 }
 
@@ -115,6 +131,9 @@ int bench_main(const std::vector<std::string>& arguments) {
   }
   if (arguments.size() == 4 && arguments[0] == "--queue-worker") {
     return queue_worker_child(arguments[1], arguments[2], std::stoi(arguments[3]));
+  }
+  if (arguments.size() == 3 && arguments[0] == "--logger-backlog") {
+    return logger_backlog_child(arguments[1], arguments[2] == "replay");
   }
   std::vector<std::string> prefixes;
   bool list = false;

@@ -6,6 +6,8 @@ find_package(Threads REQUIRED)
 find_package(SQLite3 3.37 REQUIRED) # STRICT tables
 find_package(Boost 1.81 REQUIRED COMPONENTS json)
 find_package(PkgConfig QUIET)
+find_path(POSTRIDER_XXHASH_INCLUDE xxhash.h REQUIRED DOC "Where xxhash.h is: apt install libxxhash-dev") # header only
+mark_as_advanced(POSTRIDER_XXHASH_INCLUDE)
 
 message(STATUS "postrider: sqlite     yes (sqlite ${SQLite3_VERSION})")
 
@@ -59,6 +61,16 @@ if(TARGET Boost::url AND POSTRIDER_BEAST_DIR AND CLI11_FOUND)
 endif()
 postrider_optional(program "${POSTRIDER_PROGRAM}" "${POSTRIDER_FOUND_PROGRAM}" "CLI11 ${CLI11_VERSION}"
   "Boost.URL, Boost.Beast or CLI11 not found: apt install libboost-url1.81-dev libboost1.81-dev libcli11-dev")
+
+if(POSTRIDER_HTTP)
+  find_package(CURL 7.85 QUIET)
+  find_package(ZLIB QUIET)
+endif()
+if(CURL_FOUND AND ZLIB_FOUND)
+  set(POSTRIDER_FOUND_HTTP TRUE)
+endif()
+postrider_optional(http "${POSTRIDER_HTTP}" "${POSTRIDER_FOUND_HTTP}" "libcurl ${CURL_VERSION_STRING}"
+  "libcurl or zlib not found: apt install libcurl4-openssl-dev zlib1g-dev")
 
 # Every backend that this build has, in the order in which tests name them.
 set(POSTRIDER_BACKENDS sqlite)

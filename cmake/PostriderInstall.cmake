@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Headers, libraries, the program, the CMake package (components sqlite, postgres, mariadb) and the pkg-config files.
+# Headers, libraries, the program, the CMake package (components sqlite, postgres, mariadb, http) and the pkg-config files.
 if(NOT POSTRIDER_INSTALL)
   return()
 endif()
@@ -55,6 +55,10 @@ if(POSTRIDER_HAVE_MARIADB)
 endif()
 if(POSTRIDER_HAVE_PROGRAM)
   install(TARGETS postrider-program RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT program)
+endif()
+if(POSTRIDER_HAVE_HTTP)
+  postrider_install(postrider-http http DESCRIPTION "Postrider's client for the Event Log API"
+    REQUIRES "postrider = ${PROJECT_VERSION}" libcurl zlib)
 endif()
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/postrider-config.cmake.in"

@@ -8,6 +8,9 @@
 
 namespace postrider {
 
+enum class LossReason : std::uint8_t;
+struct LoggerStats;
+
 /// Where the engines count. Called from any thread, at times many thousand times a second: be quick, don't
 /// throw. Every method does nothing by default: override what you want to see.
 class MetricsExporter {
@@ -61,6 +64,16 @@ class MetricsExporter {
   virtual void observe_queue_settle(std::size_t /*events*/, Duration) {}
   /// All handlers of one event.
   virtual void observe_handler_time(Duration) {}
+
+  // Logger counters.
+  virtual void increment_logger_sent(std::uint64_t /*events*/) {}
+  virtual void increment_logger_spilled(std::uint64_t /*events*/) {}
+  virtual void increment_logger_replayed(std::uint64_t /*events*/) {}
+  virtual void increment_logger_dead(std::uint64_t /*events*/) {}
+  virtual void increment_logger_lost(LossReason, std::uint64_t /*events*/) {}
+
+  /// Logger gauges: queue depth, circuit, backlog, and all counters. At each replay interval and at the end.
+  virtual void record_logger(const LoggerStats&) {}
 
   /// Counts nothing. Lives for ever.
   [[nodiscard]] static MetricsExporter& none() noexcept;

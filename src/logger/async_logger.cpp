@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "postrider/async_logger.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/periodic_task.hpp"
+#include "logger/asymmetric_fence.hpp"
+#include "logger/drain.hpp"
+#include "logger/options.hpp"
+#include "logger/replayer.hpp"
+#include "logger/signal_hook.hpp"
+#include "postrider/error.hpp"
+
+namespace postrider {
+
+using namespace logger;
+
+namespace {
+
+SpillLimits limits_of(const LoggerOptions& options) {
+  constexpr std::uint64_t smallest = 64 * 1024;
+  constexpr std::uint64_t largest = 8 * 1024 * 1024;
+  return {.max_events = options.max_spillover_events,
+          .max_bytes = options.max_spillover_bytes,
+          .segment_bytes = std::clamp(options.max_spillover_bytes / 8, smallest, largest),
+          .durable = options.fsync != FsyncMode::none};
+}
+
+std::shared_ptr<EventLogClient> checked_client(std::shared_ptr<EventLogClient> client) {
+  if (client) return client;
+  throw Error(ErrorCode::invalid_argument, "cannot make an AsyncEventLogger", "there is no client",
+              "give it one, for example an HttpEventLogClient");
+}
+
+}  // namespace
+
+/// In the order in which they are made; the threads end in the opposite one, see `shutdown`.
+struct AsyncEventLogger::Parts {
+  Parts(std::shared_ptr<EventLogClient> the_client, LoggerOptions the_options)
+      : client(checked_client(std::move(the_client))),
+        options(checked(std::move(the_options))),
+        ledger(options, {options.application_id, options.originating_system, options.user_id}),
+        queue(options.queue_capacity, options.batch_size, options.max_batch_wait, *options.clock),
+        gate({.threshold = options.circuit_breaker_threshold,
+              .window = std::max<Duration>(options.circuit_breaker_reset, std::chrono::seconds{10}),
+              .reset = options.circuit_breaker_reset},
+             options.retry_budget, *options.clock) {
+    if (!options.spillover_path.empty()) {
+      folder = open_spill_folder(options.spillover_path);
+      store.emplace(*folder, limits_of(options), options.log);
+      writer.emplace(*store, ledger, options);
+    }
+    lanes = LaneSet::make({.mapped = options.ring == RingMode::mapped,
+                           .folder = options.spillover_path,
+                           .ring_bytes = options.ring_bytes,
+                           .log = options.log});
+    outlet.emplace(*client, options, ledger, queue, gate, store ? &*store : nullptr,
+                   writer ? &*writer : nullptr);
+    drain.emplace(*lanes, *outlet);
+    if (store) replayer.emplace(*outlet);
+  }
+
+  void start() {
+    if (writer) writer->start();
+    std::random_device random;
+    for (std::size_t i = 0; i < options.sender_threads; ++i) {
+      senders.emplace_back([this, seed = random()] {
+        Sender(*outlet, seed).run();
+        const MutexLock lock(mutex);
+        ++senders_done;
+        sender_done.notify_all();
+      });
+    }
+    drain->start();
+    if (replayer) replayer->start();
+    if (options.metrics != &MetricsExporter::none()) gauges.start();
+  }
+
+  [[nodiscard]] bool push(Lane& lane, const EventLogEntry& entry, std::int64_t stamp) noexcept {
+    lane.enter();
+    AsymmetricFence::light();
+    // Either this sees that the logger is closed, or the closing thread sees that we are inside, and waits.
+    const bool pushed = !closed.load(std::memory_order_relaxed) && lane.push(entry.packed(), stamp);
+    lane.leave();
+    return pushed;
+  }
+  bool log_slowly(Lane* lane, const EventLogEntry& entry, std::int64_t stamp) noexcept;
+  void shutdown() noexcept;
+  void end_senders(SteadyPoint deadline);
+  void divert(const std::vector<EventRef>& events, LossReason reason) { outlet->divert(events, reason); }
+  [[nodiscard]] LoggerStats stats() const;
+
+  std::shared_ptr<EventLogClient> client;
+  const LoggerOptions options;
+  std::unique_ptr<SpillFolder> folder;
+  std::optional<SpillStore> store;
+  Ledger ledger;
+  SendQueue queue;
+  BreakerGate gate;
+  std::optional<SpillWriter> writer;
+  std::shared_ptr<LaneSet> lanes;
+  std::optional<Outlet> outlet;
+  std::optional<Drain> drain;
+  std::optional<Replayer> replayer;
+  std::vector<std::thread> senders;
+  std::atomic<bool> closed{false};
+  std::once_flag ended;
+
+  Mutex mutex;
+  CondVar sender_done;
+  std::size_t senders_done POSTRIDER_GUARDED_BY(mutex) = 0;
+  Mutex flush_mutex;  // one flush at a time
+  PeriodicTask gauges{options.replay_interval, *options.clock,
+                      [this] { options.metrics->record_logger(stats()); }};
+  std::unique_ptr<SignalHook> signals;
+};
+
+AsyncEventLogger::AsyncEventLogger(std::shared_ptr<EventLogClient> client, LoggerOptions options)
+    : parts_(std::make_unique<Parts>(std::move(client), std::move(options))) {
+  parts_->start();
+  if (parts_->options.handle_signals) {
+    parts_->signals = std::make_unique<SignalHook>([this] { shutdown(); });
+  }
+}
+
+AsyncEventLogger::~AsyncEventLogger() {
+  parts_->signals.reset();
+  shutdown();
+}
+
+bool AsyncEventLogger::log(const EventLogEntry& entry) noexcept {
+  Parts& parts = *parts_;
+  if (!parts.options.enabled) return false;
+  const std::int64_t stamp = parts.options.clock->now().time_since_epoch().count();
+  Lane* const lane = parts.lanes->mine();
+  if (lane == nullptr || !parts.push(*lane, entry, stamp)) [[unlikely]]
+    return parts.log_slowly(lane, entry, stamp);
+  AsymmetricFence::light();
+  parts.drain->pushed(*lane);
+  return true;
+}
+
+std::size_t AsyncEventLogger::log(std::span<const EventLogEntry> entries) noexcept {
+  std::size_t taken = 0;
+  for (const EventLogEntry& entry : entries) taken += log(entry) ? 1 : 0;
+  return taken;
+}
+
+bool AsyncEventLogger::Parts::log_slowly(Lane* lane, const EventLogEntry& entry,
+                                         std::int64_t stamp) noexcept {
+  LossReason reason = store ? LossReason::spillover_queue_full : LossReason::queue_full;
+  if (closed) {
+    reason = LossReason::shutdown_in_progress;
+  } else if (lane != nullptr && entry.packed().size() > lane->max_packed()) {
+    reason = LossReason::serialization;
+  } else if (lane != nullptr) {
+    drain->hurry();
+    if (options.full_policy == FullPolicy::block) {
+      bool pushed = false;
+      try {
+        ledger.await_space(*options.clock, options.clock->steady_now() + options.block_timeout, [&] {
+          pushed = push(*lane, entry, stamp);
+          return pushed || closed;
+        });
+      } catch (...) {
+        reason = LossReason::queue_full;  // out of memory
+      }
+      if (pushed) {
+        AsymmetricFence::light();
+        drain->pushed(*lane);
+        return true;
+      }
+      if (closed) reason = LossReason::shutdown_in_progress;
+    }
+  }
+  ledger.refused(entry, reason);
+  return false;
+}
+
+bool AsyncEventLogger::flush(Duration timeout) {
+  Parts& parts = *parts_;
+  Clock& clock = *parts.options.clock;
+  const SteadyPoint deadline = clock.steady_now() + timeout;
+  const MutexLock one(parts.flush_mutex);
+  parts.queue.hurry(true);
+  bool done = parts.drain->pass(deadline) && parts.ledger.await_entered(clock, deadline);
+  parts.queue.hurry(false);
+  if (done && parts.writer) done = parts.writer->sync(deadline);
+  return done;
+}
+
+void AsyncEventLogger::replay_soon() {
+  if (parts_->replayer) parts_->replayer->wake();
+}
+
+void AsyncEventLogger::shutdown() {
+  std::call_once(parts_->ended, [this] { parts_->shutdown(); });
+}
+
+void AsyncEventLogger::Parts::shutdown() noexcept {
+  const SteadyPoint deadline = options.clock->steady_now() + options.shutdown_timeout;
+  closed = true;
+  AsymmetricFence::heavy();
+  ledger.wake_all();
+  // Nobody stays inside for longer than a copy takes.
+  lanes->for_each([](const Lane& lane) {
+    while (lane.busy()) std::this_thread::yield();
+  });
+  outlet->stopping = true;
+  if (replayer) replayer->ask_to_stop();
+  divert(queue.close_retries(), LossReason::shutdown_pending_retry);
+  queue.hurry(true);
+  drain->stop();
+  queue.close();
+  end_senders(deadline);
+  if (replayer) replayer->stop();
+  if (writer) writer->stop();  // the last: until now somebody may have come with an event
+  gauges.stop();
+  const LoggerStats books = stats();
+  options.metrics->record_logger(books);
+  options.log(LogLevel::info, "postrider: the logger has ended: " + std::to_string(books.logged) +
+                                  " logged, " + std::to_string(books.delivered) + " delivered, " +
+                                  std::to_string(books.dead) + " dead, " + std::to_string(books.all_lost()) +
+                                  " lost, " + std::to_string(books.pending()) + " kept for the next start");
+}
+
+void AsyncEventLogger::Parts::end_senders(SteadyPoint deadline) {
+  bool in_time = true;
+  {
+    const MutexLock lock(mutex);
+    while (senders_done < senders.size() && in_time) {
+      in_time = options.clock->steady_now() < deadline;
+      if (in_time) options.clock->wait_until(sender_done, mutex, deadline);
+    }
+  }
+  if (!in_time) {
+    divert(queue.drain(), LossReason::shutdown_in_progress);
+    gate.close();
+    client->cancel();
+  } else {
+    gate.close();
+  }
+  for (std::thread& sender : senders) sender.join();
+  divert(queue.drain(), LossReason::shutdown_in_progress);
+}
+
+LoggerStats AsyncEventLogger::Parts::stats() const {
+  LoggerStats stats;
+  lanes->for_each([&](const Lane& lane) {
+    stats.logged += lane.pushed();
+    stats.in_rings += lane.unseen();
+  });
+  ledger.fill(stats);
+  stats.recovered = lanes->recovered();
+  stats.queue_depth = queue.depth();
+  stats.rings_in_plain_memory = lanes->fallbacks();
+  stats.circuit_open = gate.is_open();
+  if (store) {
+    stats.recovered += store->recovered();
+    stats.on_disk = store->events();
+    stats.backlog_bytes = store->bytes();
+    stats.quarantined += store->torn_tails();
+    if (stats.on_disk > 0) {
+      const auto age = options.clock->steady_now() - writer->oldest_since(store->cursor());
+      stats.oldest_age = std::chrono::duration_cast<Duration>(age);
+    }
+  }
+  return stats;
+}
+
+LoggerStats AsyncEventLogger::stats() const {
+  return parts_->stats();
+}
+
+const LoggerOptions& AsyncEventLogger::options() const noexcept {
+  return parts_->options;
+}
+
+}  // namespace postrider

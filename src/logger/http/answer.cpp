@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "logger/http/answer.hpp"
+
+#include <curl/curl.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <charconv>
+
+#include "core/utf8.hpp"
+
+namespace postrider::logger {
+namespace {
+
+namespace bj = boost::json;
+
+std::optional<bj::object> object_in(std::string_view body) {
+  bj::error_code error;
+  bj::value value = bj::parse(bj::string_view(body.data(), body.size()), error);
+  if (error || !value.is_object()) return std::nullopt;
+  return std::move(value.get_object());
+}
+
+std::optional<Duration> pause_in(std::string_view text, TimePoint now) {
+  if (text.empty()) return std::nullopt;
+  std::int64_t seconds = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error == std::errc{} && stop == text.data() + text.size()) {
+    return seconds < 0 || seconds > 86'400 ? std::nullopt
+                                           : std::optional<Duration>(std::chrono::seconds{seconds});
+  }
+  const time_t date = ::curl_getdate(std::string(text).c_str(), nullptr);
+  const TimePoint until{std::chrono::seconds{date}};
+  return date == -1 || until <= now ? std::nullopt : std::optional<Duration>(until - now);
+}
+
+SendVerdict verdict_of(int status) {
+  if (status >= 200 && status < 300) return SendVerdict::delivered;
+  if (status == 400 || status == 409 || status == 422) return SendVerdict::rejected;
+  if (status == 413) return SendVerdict::too_large;
+  if (status == 429) return SendVerdict::throttled;
+  return SendVerdict::transient;
+}
+
+SendItem item_of(const bj::value& result) {
+  const bj::object* const object = result.if_object();
+  const bj::value* const status = object == nullptr ? nullptr : object->if_contains("status");
+  if (status == nullptr || !status->is_string())
+    return {SendVerdict::transient, 200, "an answer without a status"};
+  const std::string_view word(status->get_string().data(), status->get_string().size());
+  if (word == "created" || word == "duplicate") return {SendVerdict::delivered, 200, {}};
+  if (word != "rejected") return {SendVerdict::transient, 200, "status " + utf8_repaired(word)};
+  const bj::value* const errors = object->if_contains("errors");
+  return {SendVerdict::rejected, 422, errors == nullptr ? std::string("rejected") : bj::serialize(*errors)};
+}
+
+}  // namespace
+
+SendResult judge_answer(int status, std::string_view body, std::string_view retry_after, std::size_t events,
+                        TimePoint now) {
+  constexpr std::size_t longest_reason = 500;
+  SendResult result;
+  result.verdict = verdict_of(status);
+  result.status = status;
+  result.retry_after = pause_in(retry_after, now);
+  if (result.verdict != SendVerdict::delivered) {
+    result.reason =
+        "HTTP " + std::to_string(status) + ": " + utf8_repaired(utf8_prefix(body, longest_reason));
+    return result;
+  }
+  if (events < 2) return result;
+  // Without an account of each event nobody knows what was stored. They are sent again, with their keys.
+  const auto object = object_in(body);
+  const bj::value* const results = object ? object->if_contains("results") : nullptr;
+  if (results == nullptr || !results->is_array() || results->get_array().size() != events) {
+    return {.verdict = SendVerdict::transient,
+            .status = status,
+            .reason = "an answer without a result for each event"};
+  }
+  bool all = true;
+  for (const bj::value& one : results->get_array()) {
+    result.items.push_back(item_of(one));
+    all = all && result.items.back().verdict == SendVerdict::delivered;
+  }
+  if (all) result.items.clear();
+  return result;
+}
+
+std::optional<Token> parse_token(std::string_view body) {
+  const auto object = object_in(body);
+  const bj::value* const token = object ? object->if_contains("access_token") : nullptr;
+  if (token == nullptr || !token->is_string()) return std::nullopt;
+  const bj::value* const lifetime = object->if_contains("expires_in");
+  constexpr std::int64_t otherwise = 300;
+  bj::error_code error;
+  const auto seconds = lifetime == nullptr ? otherwise : lifetime->to_number<std::int64_t>(error);
+  return Token{std::string(token->get_string()),
+               std::chrono::seconds{error || seconds < 0 ? otherwise : seconds}};
+}
+
+}  // namespace postrider::logger

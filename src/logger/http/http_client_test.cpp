@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+// Against a real peer on loopback that misbehaves as it is told.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "logger/http/answer.hpp"
+#include "postrider/async_logger.hpp"
+#include "postrider/error.hpp"
+#include "postrider/http_event_log_client.hpp"
+
+namespace postrider::logger {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+struct PeerRequest {
+  std::string head;
+  std::string body;
+};
+
+/// A server on 127.0.0.1, one thread, one connection after the other. Each request is given to the handler,
+/// which returns the bytes to answer with; an empty answer cuts the connection.
+class Peer {
+ public:
+  using Handler = std::function<std::string(const PeerRequest&, int socket)>;
+
+  explicit Peer(Handler handler) : handler_(std::move(handler)) {
+    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(listener_, 16), 0);
+    ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ::ntohs(address.sin_port);
+    thread_ = std::thread([this] { run(); });
+  }
+  ~Peer() {
+    stopping_ = true;
+    ::shutdown(listener_, SHUT_RDWR);
+    {
+      const std::lock_guard lock(mutex_);
+      if (connection_ >= 0) ::shutdown(connection_, SHUT_RDWR);
+    }
+    thread_.join();
+    ::close(listener_);
+  }
+
+  [[nodiscard]] std::string url(const char* scheme = "http") const {
+    return std::string(scheme) + "://127.0.0.1:" + std::to_string(port_);
+  }
+  [[nodiscard]] int connections() const { return connections_; }
+  [[nodiscard]] bool stopping() const { return stopping_; }
+  [[nodiscard]] std::vector<PeerRequest> requests() const {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+
+  static std::string answer(int status, const std::string& body = "", const std::string& headers = "") {
+    return "HTTP/1.1 " + std::to_string(status) + " X\r\nContent-Length: " + std::to_string(body.size()) +
+           "\r\n" + headers + "\r\n" + body;
+  }
+
+ private:
+  void run() {
+    for (;;) {
+      const int socket = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (socket < 0) return;
+      {
+        const std::lock_guard lock(mutex_);
+        connection_ = socket;
+        ++connections_;
+        if (stopping_) ::shutdown(socket, SHUT_RDWR);
+      }
+      while (serve(socket)) {
+      }
+      const std::lock_guard lock(mutex_);
+      connection_ = -1;
+      ::close(socket);
+    }
+  }
+  bool serve(int socket) {
+    std::string text;
+    std::size_t end = 0;
+    while ((end = text.find("\r\n\r\n")) == std::string::npos) {
+      if (!more(socket, text)) return false;
+    }
+    PeerRequest request{text.substr(0, end), text.substr(end + 4)};
+    const std::size_t at = request.head.find("Content-Length: ");
+    const std::size_t size = at == std::string::npos ? 0 : std::stoul(request.head.substr(at + 16));
+    while (request.body.size() < size) {
+      if (!more(socket, request.body)) return false;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      requests_.push_back(request);
+    }
+    const std::string reply = handler_(request, socket);
+    return !reply.empty() &&
+           ::send(socket, reply.data(), reply.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(reply.size());
+  }
+  static bool more(int socket, std::string& text) {
+    char bytes[4096];
+    const ssize_t got = ::recv(socket, bytes, sizeof bytes, 0);
+    if (got > 0) text.append(bytes, static_cast<std::size_t>(got));
+    return got > 0;
+  }
+
+  Handler handler_;
+  int listener_ = -1;
+  int port_ = 0;
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> connections_{0};
+  std::thread thread_;
+  mutable std::mutex mutex_;
+  int connection_ = -1;
+  std::vector<PeerRequest> requests_;
+};
+
+const OutgoingEvent one{R"("step":"1","idempotencyKey":"k1")", "k1"};
+const OutgoingEvent two{R"("step":"2","idempotencyKey":"k2")", "k2"};
+
+SendResult send_to(const std::string& url, std::vector<OutgoingEvent> events = {one},
+                   HttpClientOptions options = {}) {
+  options.base_url = url;
+  if (options.request_timeout == HttpClientOptions{}.request_timeout) options.request_timeout = 5s;
+  return HttpEventLogClient(options).send(events);
+}
+
+TEST(HttpClientTest, PostsOneOrABatchOverAKeptConnection) {
+  const std::string results = R"({"results":[{"status":"created"},{"status":"duplicate"}]})";
+  Peer peer([&](const PeerRequest& request, int) {
+    return request.head.starts_with("POST /v1/events/batch ") ? Peer::answer(200, results)
+                                                              : Peer::answer(201, "{}");
+  });
+  HttpEventLogClient client(
+      {.base_url = peer.url() + "/", .bearer_token = "secret", .headers = {{"X-Mine", "yes"}}});
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(client.send({{one}}).verdict, SendVerdict::delivered);
+    const SendResult batch = client.send({{one, two}});
+    EXPECT_EQ(batch.verdict, SendVerdict::delivered);
+    EXPECT_TRUE(batch.items.empty());
+  }
+  EXPECT_EQ(peer.connections(), 1);
+  const auto requests = peer.requests();
+  EXPECT_THAT(requests[0].head, HasSubstr("POST /v1/events HTTP/1.1"));
+  EXPECT_THAT(requests[0].head, HasSubstr("Authorization: Bearer secret"));
+  EXPECT_THAT(requests[0].head, HasSubstr("X-Mine: yes"));
+  EXPECT_EQ(requests[0].body, R"({"step":"1","idempotencyKey":"k1"})");
+  EXPECT_EQ(requests[1].body, R"([{"step":"1","idempotencyKey":"k1"},{"step":"2","idempotencyKey":"k2"}])");
+}
+
+TEST(HttpClientTest, EachStatusHasItsMeaning) {
+  using V = SendVerdict;
+  for (const auto& [status, verdict] : {std::pair{200, V::delivered},
+                                        {201, V::delivered},
+                                        {301, V::transient},
+                                        {400, V::rejected},
+                                        {401, V::transient},
+                                        {403, V::transient},
+                                        {404, V::transient},
+                                        {408, V::transient},
+                                        {409, V::rejected},
+                                        {413, V::too_large},
+                                        {422, V::rejected},
+                                        {429, V::throttled},
+                                        {500, V::transient},
+                                        {502, V::transient},
+                                        {503, V::transient}}) {
+    Peer peer([code = status](const PeerRequest&, int) { return Peer::answer(code, "why"); });
+    const SendResult result = send_to(peer.url());
+    EXPECT_EQ(result.verdict, verdict) << status;
+    EXPECT_EQ(result.status, status);
+    if (verdict == V::delivered) continue;
+    EXPECT_THAT(result.reason, HasSubstr("why"));
+  }
+}
+
+TEST(HttpClientTest, RetryAfterIsHeard) {
+  Peer peer([](const PeerRequest&, int) { return Peer::answer(429, "", "retry-AFTER:  7 \r\n"); });
+  EXPECT_EQ(send_to(peer.url()).retry_after, 7s);
+  const TimePoint now{784111777s};  // 1994-11-06T08:49:37Z
+  const auto after = [&](const char* text) { return judge_answer(503, "", text, 1, now).retry_after; };
+  EXPECT_EQ(after("Sun, 06 Nov 1994 08:49:47 GMT"), 10s);
+  EXPECT_EQ(after("Sun, 06 Nov 1994 08:49:27 GMT"), std::nullopt) << "past";
+  for (const char* bad : {"", "soon", "-1", "99999999999999", "1x"})
+    EXPECT_EQ(after(bad), std::nullopt) << bad;
+}
+
+TEST(HttpClientTest, EachEventOfABatchHasItsResult) {
+  const auto judge = [](const char* body) { return judge_answer(200, body, "", 2, {}); };
+  const SendResult mixed =
+      judge(R"({"results":[{"status":"rejected","errors":[{"field":"/step"}]},{"status":"created"}]})");
+  ASSERT_EQ(mixed.items.size(), 2U);
+  EXPECT_EQ(mixed.items[0].verdict, SendVerdict::rejected);
+  EXPECT_THAT(mixed.items[0].reason, HasSubstr("/step"));
+  EXPECT_EQ(mixed.items[1].verdict, SendVerdict::delivered);
+  for (const char* bad :
+       {"", "[]", "{}", R"({"results":[]})", R"({"results":[{"status":"created"}]})", "<html>"}) {
+    EXPECT_EQ(judge(bad).verdict, SendVerdict::transient) << bad << ": nobody knows what was stored";
+  }
+  EXPECT_EQ(judge(R"({"results":[{"status":"later"},{"status":"created"}]})").items[0].verdict,
+            SendVerdict::transient);
+}
+
+TEST(HttpClientTest, NobodyThere) {
+  std::string url;
+  {
+    Peer peer([](const PeerRequest&, int) { return ""; });
+    url = peer.url();
+  }
+  const SendResult result = send_to(url);
+  EXPECT_EQ(result.verdict, SendVerdict::transient);
+  EXPECT_EQ(result.status, 0);
+  EXPECT_THAT(result.reason, HasSubstr("127.0.0.1"));
+}
+
+TEST(HttpClientTest, APeerThatHangsIsCutOff) {
+  Peer peer([](const PeerRequest&, int socket) {
+    char byte = 0;
+    (void)!::recv(socket, &byte, 1, 0);  // until somebody gives up
+    return "";
+  });
+  EXPECT_EQ(send_to(peer.url(), {one}, {.request_timeout = 50ms}).verdict, SendVerdict::transient);
+}
+
+TEST(HttpClientTest, APeerThatIsSlowByBytesIsCutOff) {
+  Peer peer([](const PeerRequest&, int socket) {
+    const std::string head = "HTTP/1.1 201 X\r\nContent-Length: 100000\r\n\r\n";
+    (void)!::send(socket, head.data(), head.size(), MSG_NOSIGNAL);
+    // A byte at a time, until the other side has had enough.
+    while (::send(socket, "x", 1, MSG_NOSIGNAL) == 1) std::this_thread::sleep_for(5ms);
+    return "";
+  });
+  EXPECT_EQ(send_to(peer.url(), {one}, {.request_timeout = 100ms}).verdict, SendVerdict::transient);
+}
+
+TEST(HttpClientTest, AConnectionResetInTheMiddleOfAnAnswer) {
+  Peer peer([](const PeerRequest&, int socket) {
+    const std::string half = "HTTP/1.1 201 X\r\nContent-Length: 100\r\n\r\nhalf";
+    (void)!::send(socket, half.data(), half.size(), MSG_NOSIGNAL);
+    const linger now{1, 0};
+    ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    return "";
+  });
+  EXPECT_EQ(send_to(peer.url()).verdict, SendVerdict::transient)
+      << "stored or not: it is sent again with its key";
+}
+
+TEST(HttpClientTest, BadTls) {
+  Peer peer([](const PeerRequest&, int) { return Peer::answer(201); });
+  EXPECT_EQ(send_to(peer.url("https"), {one}, {.connect_timeout = 500ms, .request_timeout = 1s}).verdict,
+            SendVerdict::transient);
+  EXPECT_THAT(peer.requests(), ElementsAre()) << "nothing goes out in plain text";
+}
+
+TEST(HttpClientTest, RedirectsAreNotFollowed) {
+  Peer peer([](const PeerRequest&, int) { return Peer::answer(302, "", "Location: /elsewhere\r\n"); });
+  EXPECT_EQ(send_to(peer.url()).verdict, SendVerdict::transient);
+  EXPECT_EQ(peer.requests().size(), 1U);
+}
+
+TEST(HttpClientTest, AnAnswerWithoutEndIsNotRead) {
+  Peer peer([](const PeerRequest&, int) { return Peer::answer(201, std::string(8 << 20, 'x')); });
+  EXPECT_EQ(send_to(peer.url()).verdict, SendVerdict::transient);
+}
+
+TEST(HttpClientTest, BodiesAreCompressedWhenAskedFor) {
+  Peer peer([](const PeerRequest&, int) { return Peer::answer(201); });
+  EXPECT_EQ(send_to(peer.url(), {one}, {.gzip = true}).verdict, SendVerdict::delivered);
+  const auto requests = peer.requests();
+  EXPECT_THAT(requests[0].head, HasSubstr("Content-Encoding: gzip"));
+  z_stream stream{};
+  ASSERT_EQ(::inflateInit2(&stream, 15 + 16), Z_OK);
+  std::string in = requests[0].body;
+  std::string out(1000, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(in.data());
+  stream.avail_in = static_cast<uInt>(in.size());
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  EXPECT_EQ(::inflate(&stream, Z_FINISH), Z_STREAM_END);
+  out.resize(stream.total_out);
+  ::inflateEnd(&stream);
+  EXPECT_EQ(out, R"({"step":"1","idempotencyKey":"k1"})");
+}
+
+TEST(HttpClientTest, OAuthTokensAreFetchedOnceAndAgainBeforeTheyEnd) {
+  std::atomic<int> tokens{0};
+  std::atomic<bool> revoked{false};
+  Peer peer([&](const PeerRequest& request, int) {
+    if (request.head.starts_with("POST /token ")) {
+      ++tokens;
+      const std::string seconds = tokens == 1 ? "3600" : "10";  // the second one: within the refresh time
+      return Peer::answer(
+          200, R"({"access_token":"t)" + std::to_string(tokens) + R"(","expires_in":)" + seconds + "}");
+    }
+    if (revoked.exchange(false)) return Peer::answer(401);
+    return Peer::answer(201, request.head);
+  });
+  HttpClientOptions options{.base_url = peer.url()};
+  options.oauth = {
+      .token_url = peer.url() + "/token", .client_id = "me", .client_secret = "s", .scope = "a b"};
+  HttpEventLogClient client(options);
+  EXPECT_EQ(client.send({{one}}).verdict, SendVerdict::delivered);
+  EXPECT_EQ(client.send({{one}}).verdict, SendVerdict::delivered);
+  EXPECT_EQ(tokens, 1);
+  revoked = true;
+  EXPECT_EQ(client.send({{one}}).verdict, SendVerdict::delivered) << "a new token, and once more";
+  EXPECT_EQ(tokens, 2);
+  EXPECT_EQ(client.send({{one}}).verdict, SendVerdict::delivered);
+  EXPECT_EQ(tokens, 3) << "it would have ended within 30 s";
+  const auto requests = peer.requests();
+  EXPECT_EQ(requests[0].body, "grant_type=client_credentials&scope=a%20b");
+  EXPECT_THAT(requests[0].head, HasSubstr("Authorization: Basic bWU6cw=="));
+  EXPECT_THAT(requests[1].head, HasSubstr("Authorization: Bearer t1"));
+}
+
+TEST(HttpClientTest, OptionsThatCannotBeAreRefused) {
+  EXPECT_THROW(HttpEventLogClient({.base_url = ""}), Error);
+  EXPECT_THROW(HttpEventLogClient({.base_url = "file:///etc/passwd"}), Error);
+  EXPECT_THROW(HttpEventLogClient({.base_url = "http://x", .bearer_token = "a\r\nX: y"}), Error);
+  EXPECT_THROW(HttpEventLogClient({.base_url = "http://x", .headers = {{"a\nb", "c"}}}), Error);
+  EXPECT_THROW(HttpEventLogClient({.base_url = "http://x", .request_timeout = 0s}), Error);
+}
+
+TEST(HttpClientTest, TheLoggerDeliversThroughIt) {
+  Peer peer([](const PeerRequest& request, int) {
+    if (request.head.starts_with("POST /v1/events ")) return Peer::answer(201, "{}");
+    std::string results;
+    const auto events = std::count(request.body.begin(), request.body.end(), '{');
+    for (std::ptrdiff_t i = 0; i < events; ++i)
+      results += std::string(i > 0 ? "," : "") + R"({"status":"created"})";
+    return Peer::answer(200, R"({"results":[)" + results + "]}");
+  });
+  AsyncEventLogger logger(std::make_shared<HttpEventLogClient>(HttpClientOptions{.base_url = peer.url()}),
+                          {.max_batch_wait = 1ms});
+  for (int i = 0; i < 120; ++i) logger.log(EventLogEntry::process_step("p", "s"));
+  EXPECT_TRUE(logger.flush());
+  EXPECT_EQ(logger.stats().delivered, 120U);
+}
+
+}  // namespace
+}  // namespace postrider::logger

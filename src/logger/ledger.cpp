@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "logger/ledger.hpp"
+
+#include <string>
+#include <utility>
+
+#include "core/what_of.hpp"
+
+namespace postrider {
+
+std::string_view to_string(LossReason reason) noexcept {
+  constexpr std::array<std::string_view, static_cast<std::size_t>(LossReason::count_of_reasons)> names{
+      "queue_full",
+      "retries_exhausted",
+      "retry_requeue_failed",
+      "retry_executor_rejected",
+      "shutdown_in_progress",
+      "shutdown_pending_retry",
+      "spillover_queue_full",
+      "spillover_max_events",
+      "spillover_max_size",
+      "spillover_io_error",
+      "serialization",
+      "rejected",
+      "corrupted"};
+  const auto index = static_cast<std::size_t>(reason);
+  return index < names.size() ? names[index] : "unknown";
+}
+
+namespace logger {
+namespace {
+
+/// A callback that logs must not be told about the losses of its own calls.
+thread_local constinit bool telling = false;
+
+}  // namespace
+
+Ledger::Ledger(const LoggerOptions& options, EntryDefaults defaults)
+    : options_(options), defaults_(std::move(defaults)) {}
+
+void Ledger::enter(std::span<EventRef> events) {
+  const MutexLock lock(mutex_);
+  for (EventRef& event : events) event.epoch = epoch_;
+  outstanding_[epoch_] += events.size();
+}
+
+void Ledger::leave(const EventRef& event) noexcept {
+  const bool freed = event.lane->release(event);
+  const bool last = outstanding_[event.epoch].fetch_sub(1) == 1;
+  if ((freed || last) && waiters_.load() > 0) {
+    const MutexLock lock(mutex_);
+    changed_.notify_all();
+  }
+}
+
+void Ledger::delivered(std::span<const EventRef> events) noexcept {
+  delivered_ += events.size();
+  for (const EventRef& event : events) leave(event);
+  options_.metrics->increment_logger_sent(events.size());
+}
+
+void Ledger::spilled(std::span<const EventRef> events) noexcept {
+  spilled_ += events.size();
+  for (const EventRef& event : events) leave(event);
+  options_.metrics->increment_logger_spilled(events.size());
+}
+
+void Ledger::dead(const EventRef& event) noexcept {
+  ++dead_;
+  leave(event);
+  options_.metrics->increment_logger_dead(1);
+}
+
+void Ledger::left_in_ring(const EventRef& event) noexcept {
+  ++left_;
+  --outstanding_[event.epoch];
+}
+
+bool Ledger::append_event(std::string& out, const EventRef& event) const {
+  std::string key;
+  event.append_key(key);
+  return append_members(out, event.packed(), {event.stamp(), key}, defaults_);
+}
+
+void Ledger::lost(const EventRef& event, LossReason reason) noexcept {
+  count_lost(reason, 1);
+  std::string json;
+  if (options_.on_loss && !telling) {
+    try {
+      json = "{";
+      json += append_event(json, event) ? "}" : "";
+    } catch (...) {
+      json.clear();  // out of memory: the reason is told without it
+    }
+  }
+  tell({reason, 1, json});  // first: who waits in flush() shall have been told
+  leave(event);
+}
+
+void Ledger::replayed(std::uint64_t count) noexcept {
+  delivered_ += count;
+  replayed_ += count;
+  options_.metrics->increment_logger_sent(count);
+  options_.metrics->increment_logger_replayed(count);
+}
+
+void Ledger::replayed_dead() noexcept {
+  ++dead_;
+  options_.metrics->increment_logger_dead(1);
+}
+
+void Ledger::lost_from_disk(std::string_view members, LossReason reason) noexcept {
+  count_lost(reason, 1);
+  try {
+    tell({reason, 1, "{" + std::string(members) + "}"});
+  } catch (...) {
+    tell({reason, 1, {}});
+  }
+}
+
+void Ledger::lost_unseen(std::uint64_t count, LossReason reason) noexcept {
+  if (count == 0) return;
+  count_lost(reason, count);
+  tell({reason, count, {}});
+}
+
+void Ledger::refused(const EventLogEntry& entry, LossReason reason) noexcept {
+  ++refused_;
+  count_lost(reason, 1);
+  if (!options_.on_loss || telling) return;
+  try {
+    std::string json = "{";
+    append_members(json, entry.packed(), {options_.clock->now(), ""}, defaults_);
+    tell({reason, 1, json += "}"});
+  } catch (...) {
+    tell({reason, 1, {}});
+  }
+}
+
+void Ledger::count_lost(LossReason reason, std::uint64_t count) noexcept {
+  lost_[static_cast<std::size_t>(reason)] += count;
+  options_.metrics->increment_logger_lost(reason, count);
+}
+
+void Ledger::tell(const LostEvent& event) noexcept {
+  if (!options_.on_loss || std::exchange(telling, true)) return;
+  try {
+    options_.on_loss(event);
+  } catch (const std::exception& error) {
+    ++callback_failures_;
+    options_.log(LogLevel::error, "postrider: the on_loss callback threw: " + what_of(error));
+  } catch (...) {
+    ++callback_failures_;
+    options_.log(LogLevel::error,
+                 "postrider: the on_loss callback threw something that is no std::exception");
+  }
+  telling = false;
+}
+
+bool Ledger::await_entered(Clock& clock, SteadyPoint deadline) {
+  ++waiters_;
+  bool in_time = true;
+  {
+    const MutexLock lock(mutex_);
+    const auto done = [&](std::uint8_t epoch) POSTRIDER_REQUIRES(mutex_) {
+      while (outstanding_[epoch] != 0 && in_time) {
+        in_time = clock.steady_now() < deadline;
+        if (in_time) clock.wait_until(changed_, mutex_, deadline);
+      }
+    };
+    // What an earlier call did not wait for has the other number; only then can that be used again.
+    const auto old = static_cast<std::uint8_t>(1 - epoch_);
+    done(old);
+    if (in_time) {
+      const std::uint8_t mine = std::exchange(epoch_, old);
+      done(mine);
+    }
+  }
+  --waiters_;
+  return in_time;
+}
+
+void Ledger::await_space(Clock& clock, SteadyPoint deadline, const std::function<bool()>& retry) {
+  ++waiters_;
+  {
+    const MutexLock lock(mutex_);
+    // A chunk freed before `waiters_` was raised is seen by this try, a later one wakes us.
+    while (!retry() && clock.steady_now() < deadline) clock.wait_until(changed_, mutex_, deadline);
+  }
+  --waiters_;
+}
+
+void Ledger::wake_all() {
+  const MutexLock lock(mutex_);
+  changed_.notify_all();
+}
+
+void Ledger::fill(LoggerStats& stats) const noexcept {
+  stats.delivered = delivered_;
+  stats.replayed = replayed_;
+  stats.adopted = adopted_;
+  stats.spilled = spilled_;
+  stats.dead = dead_;
+  stats.quarantined = quarantined_;
+  stats.retries = retries_;
+  stats.callback_failures = callback_failures_;
+  stats.logged += refused_;
+  stats.in_rings += left_;
+  for (std::size_t i = 0; i < lost_.size(); ++i) stats.lost[i] = lost_[i];
+  stats.in_flight = outstanding();
+}
+
+}  // namespace logger
+}  // namespace postrider

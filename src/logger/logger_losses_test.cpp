@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every reason for a loss, conservation across restarts, many threads.
+#include <thread>
+
+#include "logger/logger_fixture.hpp"
+
+namespace postrider::logger {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::UnorderedElementsAreArray;
+
+struct LoggerLosses : LoggerFixture {
+  /// The one reason that has a count.
+  void expect_lost(const AsyncEventLogger& logger, LossReason reason, std::uint64_t count) {
+    const LoggerStats stats = logger.stats();
+    EXPECT_EQ(stats.lost_for(reason), count) << to_string(reason);
+    EXPECT_EQ(stats.all_lost(), count) << "and nothing else";
+    expect_balance(stats);
+    expect_losses_told(stats);
+  }
+};
+
+TEST_F(LoggerLosses, QueueFull) {
+  LoggerOptions small = options(false);
+  small.queue_capacity = 5;
+  client->hang();
+  AsyncEventLogger logger(client, small);
+  logger.log(numbered(0));
+  ASSERT_TRUE(client->await_requests(1));
+  log_numbers(logger, 1, 8);
+  while (logger.stats().all_lost() < 3) std::this_thread::yield();
+  client->release();
+  ASSERT_TRUE(logger.flush());
+  expect_lost(logger, LossReason::queue_full, 3);
+}
+
+TEST_F(LoggerLosses, SpilloverQueueFullWhenTheRingIs) {
+  LoggerOptions tiny = options();
+  tiny.ring_bytes = 64 * 1024;
+  tiny.queue_capacity = 10'000'000;
+  client->hang();
+  AsyncEventLogger logger(client, tiny);
+  std::uint64_t refused = 0;
+  for (std::size_t i = 0; i < 2000; ++i) refused += logger.log(numbered(i)) ? 0 : 1;
+  EXPECT_GT(refused, 100U);
+  client->release();
+  ASSERT_TRUE(logger.flush());
+  expect_lost(logger, LossReason::spillover_queue_full, refused);
+  EXPECT_TRUE(logger.log(numbered(1))) << "room again";
+}
+
+TEST_F(LoggerLosses, BlockWaitsForRoomInTheRing) {
+  LoggerOptions tiny = options();
+  tiny.ring_bytes = 64 * 1024;
+  tiny.full_policy = FullPolicy::block;
+  tiny.block_timeout = 60s;
+  AsyncEventLogger logger(client, tiny);
+  for (std::size_t i = 1; i <= 5000; ++i) ASSERT_TRUE(logger.log(numbered(i)));
+  ASSERT_TRUE(logger.flush());
+  EXPECT_EQ(logger.stats().delivered, 5000U);
+  expect_lost(logger, LossReason::queue_full, 0);
+}
+
+TEST_F(LoggerLosses, RetriesExhausted) {
+  client->down();
+  LoggerOptions patient = options(false);
+  patient.circuit_breaker_threshold = 1000;
+  AsyncEventLogger logger(client, patient);
+  log_numbers(logger, 1, 3);
+  ASSERT_TRUE(logger.flush());
+  expect_lost(logger, LossReason::retries_exhausted, 3);
+}
+
+TEST_F(LoggerLosses, RetryRequeueFailed) {
+  ManualClock clock;
+  LoggerOptions small = options(false);
+  small.queue_capacity = small.batch_size = 2;
+  small.max_batch_wait = 0us;
+  small.clock = &clock;
+  small.base_retry_delay = small.max_retry_delay = 1s;
+  small.circuit_breaker_threshold = 1000;
+  client->down();
+  AsyncEventLogger logger(client, small);
+  logger.log(numbered(1));
+  while (logger.stats().retries == 0) std::this_thread::yield();
+  client->hang();
+  log_numbers(logger, 2, 3);
+  ASSERT_TRUE(client->await_requests(2));
+  log_numbers(logger, 4, 5);
+  while (logger.stats().queue_depth < 2) std::this_thread::yield();
+  clock.advance(1s);
+  client->up();
+  client->release();
+  ASSERT_TRUE(logger.flush());
+  expect_lost(logger, LossReason::retry_requeue_failed, 1);
+}
+
+TEST_F(LoggerLosses, RetryExecutorRejected) {
+  LoggerOptions brief = options(false);
+  brief.shutdown_timeout = 0us;
+  client->hang();
+  AsyncEventLogger logger(client, brief);
+  logger.log(numbered(1));
+  ASSERT_TRUE(client->await_requests(1));
+  logger.shutdown();
+  expect_lost(logger, LossReason::retry_executor_rejected, 1);
+}
+
+TEST_F(LoggerLosses, ShutdownInProgress) {
+  AsyncEventLogger logger(client, options());
+  logger.shutdown();
+  EXPECT_FALSE(logger.log(numbered(1)));
+  logger.shutdown();
+  expect_lost(logger, LossReason::shutdown_in_progress, 1);
+}
+
+TEST_F(LoggerLosses, ShutdownPendingRetry) {
+  ManualClock clock;
+  LoggerOptions slow = options(false);
+  slow.clock = &clock;
+  slow.max_batch_wait = 0us;
+  slow.base_retry_delay = slow.max_retry_delay = 3600s;
+  client->down();
+  AsyncEventLogger logger(client, slow);
+  logger.log(numbered(1));
+  while (logger.stats().retries == 0) std::this_thread::yield();
+  logger.shutdown();
+  expect_lost(logger, LossReason::shutdown_pending_retry, 1);
+}
+
+TEST_F(LoggerLosses, SpilloverMaxEventsAndMaxSize) {
+  client->down();
+  LoggerOptions few = options();
+  few.max_retries = 0;
+  few.max_spillover_events = 10;
+  {
+    AsyncEventLogger logger(client, few);
+    log_numbers(logger, 1, 15);
+    ASSERT_TRUE(logger.flush());
+    expect_lost(logger, LossReason::spillover_max_events, 5);
+  }
+  losses.clear();
+  LoggerOptions tight = options();
+  tight.spillover_path = temp.file("tight");
+  tight.max_retries = 0;
+  tight.max_spillover_bytes = 4096;
+  AsyncEventLogger logger(client, tight);
+  log_numbers(logger, 1, 50);
+  ASSERT_TRUE(logger.flush());
+  const LoggerStats stats = logger.stats();
+  EXPECT_LE(stats.backlog_bytes, 4096U);
+  expect_lost(logger, LossReason::spillover_max_size, 50 - stats.on_disk);
+}
+
+TEST_F(LoggerLosses, DropOldestGivesUpOldFiles) {
+  client->down();
+  LoggerOptions tight = options();
+  tight.max_retries = 0;
+  tight.full_policy = FullPolicy::drop_oldest;
+  tight.max_spillover_bytes = 256 * 1024;
+  AsyncEventLogger logger(client, tight);
+  for (std::size_t i = 1; i <= 4000; i += 500) {
+    log_numbers(logger, i, i + 499);
+    ASSERT_TRUE(logger.flush());
+  }
+  EXPECT_EQ(logger.stats().lost_for(LossReason::spillover_max_size), 4000 - logger.stats().on_disk);
+  expect_balance(logger.stats());
+  client->up();
+  EXPECT_THAT(file("eventlog-spillover.jsonl"), HasSubstr(R"("details":"4000")")) << "the newest is there";
+}
+
+TEST_F(LoggerLosses, Serialization) {
+  AsyncEventLogger logger(client, options());
+  EventLogEntry large;
+  large.details(std::string(1 << 20, 'x'));
+  EXPECT_FALSE(logger.log(large));
+  expect_lost(logger, LossReason::serialization, 1);
+}
+
+TEST_F(LoggerLosses, RejectedWithoutDeadLetters) {
+  client->answer([](auto) { return SendResult{.verdict = SendVerdict::rejected, .status = 422}; });
+  AsyncEventLogger logger(client, options(false));
+  log_numbers(logger, 1, 3);
+  ASSERT_TRUE(logger.flush());
+  expect_lost(logger, LossReason::rejected, 3);
+}
+
+TEST_F(LoggerLosses, SpilloverIoError) {
+  client->down();
+  LoggerOptions direct = options();
+  direct.max_retries = 0;
+  AsyncEventLogger logger(client, direct);
+  // A folder where the file should be.
+  std::filesystem::create_directory(temp.path() / "spill" / "eventlog-spillover.jsonl");
+  log_numbers(logger, 1, 3);
+  ASSERT_TRUE(logger.flush());
+  expect_lost(logger, LossReason::spillover_io_error, 3);
+  std::filesystem::remove(temp.path() / "spill" / "eventlog-spillover.jsonl");
+  log_numbers(logger, 4, 5);
+  ASSERT_TRUE(logger.flush());
+  EXPECT_EQ(logger.stats().on_disk, 2U) << "the writer has survived";
+}
+
+TEST_F(LoggerLosses, Corrupted) {
+  client->down();
+  LoggerOptions direct = options();
+  direct.max_retries = 0;
+  {
+    AsyncEventLogger logger(client, direct);
+    log_numbers(logger, 1, 9);
+    ASSERT_TRUE(logger.flush());
+  }
+  std::string text = file("eventlog-spillover.jsonl");
+  text[text.size() / 2] ^= 1;
+  std::ofstream(temp.path() / "spill" / "eventlog-spillover.jsonl") << text;
+  client->up();
+  AsyncEventLogger logger(client, direct);
+  logger.replay_soon();
+  ASSERT_TRUE(client->await_delivered(8));
+  while (logger.stats().on_disk > 0) std::this_thread::yield();
+  expect_lost(logger, LossReason::corrupted, 1);
+  EXPECT_EQ(logger.stats().quarantined, 1U);
+}
+
+TEST_F(LoggerLosses, ThePetResort75EventsWhileTheApiIsDownThenARestart) {
+  LoggerOptions resort = options();
+  resort.spillover_path = temp.file("spill");
+  client->down();
+  {
+    AsyncEventLogger logger(client, resort);
+    for (std::size_t booking = 0; booking < 15; ++booking)
+      log_numbers(logger, booking * 5 + 1, booking * 5 + 5);
+    ASSERT_TRUE(logger.flush());
+    EXPECT_EQ(logger.stats().on_disk, 75U);
+    EXPECT_EQ(logger.stats().all_lost(), 0U);
+  }
+  client->up();
+  ManualClock clock;
+  resort.clock = &clock;
+  resort.replay_interval = 10s;
+  AsyncEventLogger logger(client, resort);
+  EXPECT_EQ(logger.stats().recovered, 75U);
+  // No new traffic: only time passes.
+  ASSERT_TRUE(clock.await_waiters(1));
+  clock.advance(10s);
+  ASSERT_TRUE(client->await_delivered(75));
+  EXPECT_EQ(client->details(), numbers(1, 75));
+  while (logger.stats().on_disk > 0) std::this_thread::yield();
+  EXPECT_EQ(logger.stats().replayed, 75U);
+  expect_balance(logger.stats());
+}
+
+TEST_F(LoggerLosses, ConservationHoldsAcrossRestarts) {
+  std::uint64_t logged = 0;
+  std::uint64_t delivered = 0;
+  std::uint64_t left = 0;
+  LoggerOptions here = options();
+  here.max_retries = 0;
+  here.circuit_breaker_reset = 1ms;
+  here.ring = RingMode::mapped;
+  for (int life = 0; life < 6; ++life) {
+    if (life % 2 == 0) client->down();
+    if (life % 2 == 1) client->up();
+    AsyncEventLogger logger(client, here);
+    EXPECT_EQ(logger.stats().recovered, left);
+    log_numbers(logger, 1, 100);
+    ASSERT_TRUE(logger.flush());
+    if (life == 3) {
+      logger.replay_soon();
+      while (logger.stats().on_disk > 50) std::this_thread::yield();
+    }
+    logger.shutdown();
+    const LoggerStats stats = logger.stats();
+    expect_balance(stats);
+    logged += stats.logged;
+    delivered += stats.delivered;
+    left = stats.pending();
+  }
+  EXPECT_EQ(logged, 600U);
+  EXPECT_EQ(logged, delivered + left);
+  EXPECT_EQ(client->keys().size(), delivered);
+}
+
+TEST_F(LoggerLosses, SixteenThreadsAndAnUnsteadyReceiver) {
+  constexpr std::size_t threads = 16;
+  constexpr std::size_t each = 2000;
+  LoggerOptions busy = options();
+  busy.sender_threads = 4;
+  busy.circuit_breaker_reset = 1ms;
+  busy.max_spillover_events = 1'000'000;
+  busy.replay_interval = 1ms;
+  busy.full_policy = FullPolicy::block;
+  busy.block_timeout = 60s;
+  std::atomic<std::uint64_t> requests{0};
+  client->answer([&](std::span<const OutgoingEvent>) {
+    return ++requests % 3 == 0 ? FakeClient::failed() : SendResult{};
+  });
+  AsyncEventLogger logger(client, busy);
+  {
+    std::vector<std::jthread> producers;
+    for (std::size_t t = 0; t < threads; ++t) {
+      producers.emplace_back([&, t] {
+        for (std::size_t i = 0; i < each; ++i) ASSERT_TRUE(logger.log(numbered(t * each + i)));
+      });
+    }
+    for (int i = 0; i < 5; ++i) {
+      (void)logger.flush(1ms);
+      (void)logger.stats();
+    }
+  }
+  client->up();
+  ASSERT_TRUE(logger.flush(60s));
+  logger.replay_soon();
+  while (logger.stats().pending() > 0) std::this_thread::yield();
+  EXPECT_THAT(client->details(), UnorderedElementsAreArray(numbers(0, threads * each - 1)));
+  const LoggerStats stats = logger.stats();
+  EXPECT_EQ(stats.delivered, threads * each);
+  expect_balance(stats);
+}
+
+TEST_F(LoggerLosses, HazardL14EventsInAMappedRingSurviveWithoutAShutdown) {
+  // What `kill -9` leaves: the files as they are, while the process had not come to anything else.
+  LoggerOptions mapped = options();
+  mapped.ring = RingMode::mapped;
+  client->hang();
+  auto logger = std::make_unique<AsyncEventLogger>(client, mapped);
+  log_numbers(*logger, 1, 30);
+  ASSERT_TRUE(client->await_requests(1));
+  std::filesystem::copy(temp.path() / "spill", temp.path() / "copy",
+                        std::filesystem::copy_options::recursive);
+  client->release();
+  logger.reset();
+  const std::vector<std::string> first_keys = client->keys();
+  const auto next = std::make_shared<FakeClient>();
+  mapped.spillover_path = temp.file("copy");
+  AsyncEventLogger second(next, mapped);
+  EXPECT_EQ(second.stats().recovered, 30U);
+  ASSERT_TRUE(second.flush());
+  EXPECT_EQ(next->details(), numbers(1, 30));
+  EXPECT_EQ(next->keys(), first_keys) << "twice, with the same keys";
+}
+
+}  // namespace
+}  // namespace postrider::logger

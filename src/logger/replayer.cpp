@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "logger/replayer.hpp"
+
+#include <algorithm>
+
+namespace postrider::logger {
+namespace {
+
+constexpr std::size_t batch_bytes = 1 << 20;
+constexpr int suspicious = 3;  // failures of one event before another one is asked
+
+}  // namespace
+
+Replayer::Replayer(Outlet& outlet) : outlet_(outlet), clock_(*outlet.options.clock), reader_(*outlet.store) {}
+
+void Replayer::start() {
+  thread_ = std::thread([this] { run(); });
+}
+
+void Replayer::ask_to_stop() {
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+}
+
+void Replayer::stop() {
+  ask_to_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Replayer::wake() {
+  {
+    const MutexLock lock(mutex_);
+    woken_ = true;
+  }
+  wake_.notify_all();
+}
+
+bool Replayer::stopping() const {
+  const MutexLock lock(mutex_);
+  return stopping_;
+}
+
+void Replayer::run() {
+  for (;;) {
+    {
+      const MutexLock lock(mutex_);
+      const SteadyPoint until = clock_.steady_now() + outlet_.options.replay_interval;
+      while (!stopping_ && !woken_ && clock_.steady_now() < until) clock_.wait_until(wake_, mutex_, until);
+      if (stopping_) return;
+      woken_ = false;
+    }
+    cycle();
+  }
+}
+
+std::uint64_t Replayer::cycle() {
+  const std::uint64_t before = delivered_;
+  probing_ = probing_ || !outlet_.gate.is_closed();
+  const std::size_t full = outlet_.options.replay_batch_size;
+  while (!stopping() && outlet_.store->has_files()) {
+    // Live events first.
+    constexpr Duration patience = std::chrono::seconds{1};
+    if (!outlet_.queue.await_low(clock_.steady_now() + patience)) break;
+    const std::size_t size = probing_ ? 1 : full;
+    if (!reader_.read(batch_, probing_ && failures_ >= suspicious ? 2 : size, batch_bytes)) break;
+    if (batch_.items.empty()) {
+      commit(0);
+      continue;
+    }
+    outgoing_.clear();
+    for (const SpillBatch::Item& item : batch_.items) outgoing_.push_back({item.members, item.key});
+    const std::size_t wanted = probing_ ? 1 : batch_.items.size();
+    if (!pace(wanted) || !outlet_.gate.enter()) break;
+    const std::size_t done = send(0, wanted);
+    if (done < wanted) {
+      if (done > 0) commit(done);
+      probing_ = true;
+      failures_ = done == 0 && last_.status == 500 ? failures_ + 1 : 0;
+      if (failures_ > suspicious && first_is_poison()) continue;
+      break;
+    }
+    commit(done);
+    failures_ = 0;
+    probing_ = false;
+  }
+  return delivered_ - before;
+}
+
+/// Only an answer that blames the request makes an event suspect; 502, 503 and 504 speak of the receiver. It
+/// is buried when the receiver takes the event after it, and then fails three more times with this one.
+bool Replayer::first_is_poison() {
+  const SendItem blamed{SendVerdict::rejected, last_.status, "failed again and again: " + last_.reason};
+  if (blamed.status != 500 || batch_.items.size() < 2) return false;
+  const auto send_alone = [&](std::size_t index) -> SendItem {
+    if (stopping() || !outlet_.gate.enter()) return {SendVerdict::transient};
+    const SendResult result = outlet_.send(std::span(outgoing_).subspan(index, 1));
+    return result.items.empty() ? SendItem{result.verdict, result.status, result.reason}
+                                : result.items.front();
+  };
+  // Nothing is settled before the end: until then both may still be sent again.
+  if (send_alone(1).verdict != SendVerdict::delivered) return false;
+  SendItem first = blamed;
+  for (int tries = 0; tries < suspicious; ++tries) {
+    const SendItem answer = send_alone(0);
+    if (answer.verdict != SendVerdict::transient) {
+      first = answer;  // taken, or refused, after all
+      break;
+    }
+    if (answer.status != blamed.status) return false;
+  }
+  if (first.verdict == SendVerdict::throttled) return false;
+  settled(0, first);
+  settled(1, {});
+  commit(2);
+  failures_ = 0;
+  return true;
+}
+
+std::size_t Replayer::send(std::size_t begin, std::size_t end) {
+  std::vector<std::pair<std::size_t, std::size_t>> parts{{begin, end}};
+  std::size_t done = 0;  // the parts come in order
+  bool entered = true;
+  while (!parts.empty()) {
+    const auto [from, to] = parts.back();
+    parts.pop_back();
+    if (!entered && (stopping() || !outlet_.gate.enter())) return done;
+    entered = false;
+    last_ = outlet_.send(std::span(outgoing_).subspan(from, to - from));
+    if (!last_.items.empty()) {
+      const std::size_t settled_items = settle_items(from, last_);
+      done += settled_items;
+      if (settled_items < to - from) return done;
+      continue;
+    }
+    switch (last_.verdict) {
+      case SendVerdict::delivered:
+        for (std::size_t i = from; i < to; ++i) settled(i, {});
+        break;
+      case SendVerdict::rejected:
+      case SendVerdict::too_large:
+        if (to - from > 1) {
+          const std::size_t middle = from + (to - from) / 2;
+          parts.emplace_back(middle, to);
+          parts.emplace_back(from, middle);
+          continue;
+        }
+        settled(from, {last_.verdict, last_.status, last_.reason});
+        break;
+      case SendVerdict::transient:
+      case SendVerdict::throttled:
+        return done;
+    }
+    done += to - from;
+  }
+  return done;
+}
+
+/// Up to the first that is to be tried again. Those behind it come again with it: they keep their keys.
+std::size_t Replayer::settle_items(std::size_t begin, const SendResult& result) {
+  std::size_t done = 0;
+  for (const SendItem& item : result.items) {
+    if (item.verdict == SendVerdict::transient || item.verdict == SendVerdict::throttled) {
+      last_.status = item.status;
+      last_.reason = item.reason;
+      break;
+    }
+    settled(begin + done, item);
+    ++done;
+  }
+  return done;
+}
+
+void Replayer::settled(std::size_t index, const SendItem& item) {
+  const SpillBatch::Item& event = batch_.items[index];
+  if (event.foreign) outlet_.ledger.adopted(1);
+  if (item.verdict == SendVerdict::delivered) {
+    ++delivered_;
+    outlet_.ledger.replayed(1);
+  } else if (outlet_.bury(event.members, item)) {
+    outlet_.ledger.replayed_dead();
+  } else {
+    outlet_.ledger.lost_from_disk(event.members, LossReason::rejected);
+  }
+}
+
+void Replayer::commit(std::size_t count) {
+  // Into the books first: no event is ever in none.
+  const SpillReader::Committed committed = reader_.preview(batch_, count);
+  outlet_.ledger.lost_unseen(committed.lost, LossReason::corrupted);
+  outlet_.ledger.quarantined(committed.quarantined);
+  reader_.commit(batch_, count);
+  if (committed.lost > 0 || committed.quarantined > 0) {
+    outlet_.options.log(LogLevel::error,
+                        "postrider: the spill files are damaged: " + std::to_string(committed.lost) +
+                            " events lost, " + std::to_string(committed.quarantined) +
+                            " lines put into the quarantine");
+  }
+  outlet_.writer->room_made();
+}
+
+bool Replayer::pace(std::size_t events) {
+  const std::uint64_t rate = outlet_.options.replay_rate;
+  if (rate == 0) return true;
+  const MutexLock lock(mutex_);
+  paced_ = std::max(paced_, clock_.steady_now());
+  while (!stopping_ && clock_.steady_now() < paced_) clock_.wait_until(wake_, mutex_, paced_);
+  paced_ += Duration{static_cast<std::int64_t>(events * 1'000'000 / rate)};
+  return !stopping_;
+}
+
+}  // namespace postrider::logger

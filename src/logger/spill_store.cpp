@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "logger/spill_store.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "core/failpoint.hpp"
+#include "core/wording.hpp"
+#include "logger/spill_names.hpp"
+
+namespace postrider::logger {
+
+void SpillStore::complain(std::string_view what, int error) const {
+  log_(LogLevel::error,
+       "postrider: spill folder: " + std::string(what) + ": " + std::generic_category().message(-error));
+}
+
+bool SpillStore::has_files() const {
+  const MutexLock lock(mutex_);
+  return !segments_.empty();
+}
+
+SpillFull SpillStore::stage(std::string_view members) {
+  if (events() + staged_count_ >= limits_.max_events) return SpillFull::events;
+  const std::size_t before = staged_.size();
+  append_spill_line(staged_, next_seq_.load() + staged_count_, members);
+  if (bytes_.load() + staged_.size() > limits_.max_bytes) {
+    staged_.resize(before);
+    return SpillFull::bytes;
+  }
+  ++staged_count_;
+  return SpillFull::no;
+}
+
+int SpillStore::write_staged() {
+  if (staged_count_ == 0) return 0;
+  const MutexLock append(append_mutex_);
+  int error = 0;
+  for (int tries = 0; tries < 2; ++tries) {
+    if (active_.is_open() && active_size_ >= limits_.segment_bytes) {
+      // Not synced here: who syncs at intervals shall not wait for the disk at each full file.
+      constexpr std::size_t most_unsynced = 64;
+      if (limits_.durable && synced_size_ != active_size_) {
+        if (unsynced_.size() == most_unsynced) sync_sealed();
+        const MutexLock lock(mutex_);
+        unsynced_.push_back({segments_.back().id, std::move(active_), active_size_});
+      }
+      seal(nullptr);
+    }
+    error = open_active(next_seq_.load());
+    if (error == 0) error = append_all(folder_, active_.get(), staged_);
+    if (error == 0) break;
+    if (!active_.is_open()) continue;
+    // What was written of it must not stay: half a line, or lines of events that count as lost.
+    const bool undone = folder_.truncate(active_.get(), active_size_) == 0;
+    if (undone && (error == -ENOSPC || error == -EDQUOT)) break;
+    seal(nullptr);
+  }
+  if (error == 0) {
+    failpoint("logger.spill.written");
+    const MutexLock lock(mutex_);
+    Segment& segment = segments_.back();
+    active_size_ += staged_.size();
+    segment.bytes = active_size_;
+    segment.end += staged_count_;
+    bytes_ += staged_.size();
+    next_seq_ += staged_count_;
+  }
+  staged_.clear();
+  staged_count_ = 0;
+  return error;
+}
+
+int SpillStore::open_active(SpillSeq first) {
+  if (active_.is_open()) return 0;
+  {
+    const MutexLock lock(mutex_);
+    // A file that could not be renamed is still in the way.
+    if (!segments_.empty() && segments_.back().name == active_name) {
+      const std::string name = free_name(segments_.back().first);
+      if (const int error = folder_.rename(active_name, name); error != 0) return error;
+      segments_.back().name = name;
+      last_is_active_ = false;
+      folder_dirty_ = true;
+    }
+  }
+  SpillFile file(folder_, folder_.open(active_name, SpillFolder::Mode::append));
+  if (!file.is_open()) return file.get();
+  const std::int64_t size = folder_.size(file.get());
+  if (size != 0) return size < 0 ? static_cast<int>(size) : -EEXIST;
+  active_ = std::move(file);
+  active_size_ = synced_size_ = 0;
+  synced_seq_ = first;
+  folder_dirty_ = true;
+  const MutexLock lock(mutex_);
+  segments_.push_back({next_id_++, active_name, first, first, 0});
+  last_is_active_ = true;
+  return 0;
+}
+
+std::string SpillStore::free_name(SpillSeq first) {
+  const auto taken = [&](const std::string& name) {
+    return std::any_of(segments_.begin(), segments_.end(), [&](const Segment& s) { return s.name == name; });
+  };
+  unsigned turn = 0;
+  while (turn < 9999 && taken(segment_name(first, turn))) ++turn;
+  return segment_name(first, turn);
+}
+
+void SpillStore::seal(const char* new_name) {
+  active_.reset();
+  const MutexLock lock(mutex_);
+  last_is_active_ = false;
+  Segment& segment = segments_.back();
+  if (segment.bytes == 0) {
+    // Nothing of it counts. What cannot be removed is in the way of the next file, which tries again.
+    if (folder_.remove(active_name) == 0) segments_.pop_back();
+    return;
+  }
+  const std::string name = new_name != nullptr ? new_name : free_name(segment.first);
+  if (const int error = folder_.rename(active_name, name); error != 0) {
+    complain("cannot rename a full file", error);
+    return;
+  }
+  segment.name = name;
+  folder_dirty_ = true;
+  failpoint("logger.spill.renamed");
+}
+
+std::uint64_t SpillStore::sync() {
+  const MutexLock append(append_mutex_);
+  sync_sealed();
+  sync_active();
+  return std::exchange(unkept_, 0);
+}
+
+void SpillStore::sync_sealed() {
+  for (const Sealed& sealed : unsynced_) {
+    const int error = folder_.sync(sealed.file.get());
+    if (error == 0) continue;
+    complain("a sync failed, writing the file anew", error);
+    if (!replace_sealed(sealed.id, sealed.file.get(), sealed.size)) {
+      // It can still be read and replayed; only a power cut could take it.
+      complain("and that failed too: a power cut would take its events", error);
+    }
+  }
+  if (!unsynced_.empty()) folder_dirty_ = true;
+  unsynced_.clear();
+}
+
+bool SpillStore::replace_sealed(std::uint64_t id, int handle, std::uint64_t size) {
+  constexpr const char* copy_name = "eventlog-spillover.rewrite.tmp";
+  std::string bytes(size, '\0');
+  for (std::size_t got = 0; got < bytes.size();) {
+    const std::int64_t more = folder_.read_at(handle, bytes.data() + got, bytes.size() - got, got);
+    if (more <= 0) return false;
+    got += static_cast<std::size_t>(more);
+  }
+  const SpillFile copy(folder_, folder_.open(copy_name, SpillFolder::Mode::append));
+  if (!copy.is_open() || folder_.truncate(copy.get(), 0) != 0 ||
+      append_all(folder_, copy.get(), bytes) != 0 || folder_.sync(copy.get()) != 0) {
+    return false;
+  }
+  const MutexLock lock(mutex_);
+  const auto found = std::find_if(segments_.begin(), segments_.end(),
+                                  [&](const Segment& segment) { return segment.id == id; });
+  if (found == segments_.end()) return folder_.remove(copy_name) == 0;  // replayed meanwhile
+  return folder_.rename(copy_name, found->name) == 0;
+}
+
+void SpillStore::sync_active() {
+  if (!limits_.durable || !active_.is_open() || (synced_size_ == active_size_ && !folder_dirty_)) return;
+  const SpillSeq end = next_seq_.load();
+  int error = folder_.sync(active_.get());
+  if (error == 0 && folder_dirty_) error = folder_.sync_folder();
+  if (error == 0) {
+    folder_dirty_ = false;
+    synced_size_ = active_size_;
+    synced_seq_ = end;
+    return;
+  }
+  complain("a sync failed, writing what is in doubt to a new file", error);
+  // The pages may be marked clean now: asking again would be answered with "done". They can still be read.
+  std::string lines(active_size_ - synced_size_, '\0');
+  std::size_t got = 0;
+  while (got < lines.size()) {
+    const std::int64_t more =
+        folder_.read_at(active_.get(), lines.data() + got, lines.size() - got, synced_size_ + got);
+    if (more <= 0) break;
+    got += static_cast<std::size_t>(more);
+  }
+  const SpillSeq first = synced_seq_;
+  // The old file keeps what was synced, in fact or at least in the books.
+  if (const int cut = folder_.truncate(active_.get(), synced_size_); cut != 0) {
+    complain("cannot cut off what is in doubt", cut);
+  }
+  {
+    const MutexLock lock(mutex_);
+    Segment& segment = segments_.back();
+    segment.bytes = synced_size_;
+    segment.end = first;
+    bytes_ -= lines.size();
+  }
+  seal(nullptr);
+  if (got == lines.size() && rewrite(lines, first, end)) return;
+  give_up(first, end);
+  unkept_ += end - first;
+}
+
+void SpillStore::give_up(SpillSeq first, SpillSeq end) {
+  const MutexLock lock(mutex_);
+  if (segments_.empty()) {
+    move_cursor({end, 0, 0});
+  } else {
+    segments_.back().dropped += end - first;
+    dropped_ahead_ += end - first;
+  }
+}
+
+bool SpillStore::rewrite(std::string_view lines, SpillSeq first, SpillSeq end) {
+  SpillSeq expected = first;
+  for (std::string_view rest = lines; !rest.empty(); ++expected) {
+    const std::size_t newline = rest.find('\n');
+    const SpillLine line = parse_spill_line(rest.substr(0, newline));
+    if (newline == std::string_view::npos || line.kind != SpillLine::Kind::ours || line.seq != expected)
+      return false;
+    rest.remove_prefix(newline + 1);
+  }
+  if (expected != end || open_active(first) != 0) return false;
+  if (append_all(folder_, active_.get(), lines) == 0 && folder_.sync(active_.get()) == 0 &&
+      folder_.sync_folder() == 0) {
+    active_size_ = synced_size_ = lines.size();
+    synced_seq_ = end;
+    folder_dirty_ = false;
+    const MutexLock lock(mutex_);
+    segments_.back().bytes = active_size_;
+    segments_.back().end = end;
+    bytes_ += lines.size();
+    return true;
+  }
+  if (folder_.truncate(active_.get(), 0) != 0) complain("cannot undo a failed write", -EIO);
+  seal(nullptr);
+  return false;
+}
+
+std::uint64_t SpillStore::drop_oldest() {
+  const MutexLock append(append_mutex_);
+  bool only_active = false;
+  {
+    const MutexLock lock(mutex_);
+    const std::size_t first = reading_ != 0 ? 1 : 0;
+    if (segments_.size() <= first) return 0;
+    only_active = last_is_active_ && segments_.size() == first + 1;
+    if (only_active && segments_.back().bytes == 0) return 0;
+  }
+  if (only_active) seal(nullptr);
+  const MutexLock lock(mutex_);
+  const std::size_t index = reading_ != 0 ? 1 : 0;
+  if (index >= segments_.size()) return 0;
+  const Segment victim = segments_[index];
+  if (const int error = folder_.remove(victim.name); error != 0 && error != -ENOENT) {
+    complain("cannot remove " + victim.name, error);
+    return 0;
+  }
+  bytes_ -= victim.bytes;
+  segments_.erase(segments_.begin() + static_cast<std::ptrdiff_t>(index));
+  const SpillSeq from = index == 0 ? std::max(victim.first, cursor_seq_.load()) : victim.first;
+  const std::uint64_t lost = victim.end > from ? victim.end - from : 0;
+  if (index == 0) {
+    move_cursor({victim.end + victim.dropped, 0, 0});
+    dropped_ahead_ -= victim.dropped;
+  } else {
+    segments_.front().dropped += lost + victim.dropped;
+    dropped_ahead_ += lost;
+  }
+  return lost;
+}
+
+std::optional<SpillStore::Opened> SpillStore::open_front() {
+  const MutexLock append(append_mutex_);
+  bool front_is_active = false;
+  {
+    const MutexLock lock(mutex_);
+    if (segments_.empty()) return std::nullopt;
+    front_is_active = segments_.size() == 1 && last_is_active_;
+    if (front_is_active && segments_.front().bytes == 0) return std::nullopt;
+  }
+  if (front_is_active) {
+    sync_active();  // what it cannot keep, the writer hears of at its next sync
+    if (active_.is_open()) seal(replay_name);
+  }
+  const MutexLock lock(mutex_);
+  if (segments_.empty()) return std::nullopt;
+  Segment& segment = segments_.front();
+  // The name is for people and for the other system's reader; a file that cannot be renamed is read as it is.
+  if (segment.name != replay_name && folder_.rename(segment.name, replay_name) == 0) {
+    segment.name = replay_name;
+    folder_dirty_ = true;
+  }
+  SpillFile file(folder_, folder_.open(segment.name, SpillFolder::Mode::read));
+  if (!file.is_open()) {
+    complain("cannot open " + segment.name, file.get());
+    return std::nullopt;
+  }
+  reading_ = segment.id;
+  return Opened{std::move(file), segment.id, segment.end, segment.bytes};
+}
+
+void SpillStore::finished(std::uint64_t id, bool unreadable) {
+  const MutexLock lock(mutex_);
+  if (segments_.empty() || segments_.front().id != id) return;
+  const Segment& segment = segments_.front();
+  const std::string aside = "eventlog-spillover.unreadable-" + std::to_string(segment.first) + ".jsonl";
+  const int error = unreadable ? folder_.rename(segment.name, aside) : folder_.remove(segment.name);
+  if (error != 0) complain("cannot remove " + segment.name, error);
+  bytes_ -= segment.bytes;
+  cursor_seq_ = std::max(cursor_seq_.load(), segment.end) + segment.dropped;
+  dropped_ahead_ -= segment.dropped;
+  segments_.pop_front();
+  reading_ = 0;
+}
+
+void SpillStore::move_cursor(const SpillCursor& cursor) {
+  cursor_seq_ = cursor.seq;
+  if (!checkpoint_.store(cursor))
+    log_(LogLevel::warning, "postrider: cannot write the spill folder's checkpoint");
+}
+
+}  // namespace postrider::logger

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// A process that the crash test kills: logs numbered events with a mapped or a memory ring.
+//
+//   logger_child FOLDER LIFE mapped|memory|drain
+//
+// Says "l KEY" for each event once log() has returned, and "d KEY" for each one that the receiver, which lies
+// in this process and fails now and then, has taken. With memory rings it says "g N" too: how many are in
+// memory alone.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <iostream>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "postrider/async_logger.hpp"
+
+namespace postrider::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Appends to a file in one write: it is there when the process is killed right after.
+class Notes {
+ public:
+  explicit Notes(const std::string& path)
+      : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {}
+  void write(const std::string& text) const {
+    if (::write(file_, text.data(), text.size()) < 0) std::abort();
+  }
+
+ private:
+  int file_;
+};
+
+class NotingClient final : public EventLogClient {
+ public:
+  NotingClient(const Notes& notes, unsigned seed) : notes_(notes), random_(seed) {}
+  SendResult send(std::span<const OutgoingEvent> events) override {
+    {
+      const std::lock_guard lock(mutex_);
+      // Long bad times and good times, so that the disk and the replay have their share.
+      if (left_ == 0) {
+        bad_ = random_() % 3 == 0;
+        left_ = random_() % 20;
+      } else {
+        --left_;
+      }
+      if (bad_) return {.verdict = SendVerdict::transient, .status = 503};
+    }
+    std::string lines;
+    for (const OutgoingEvent& event : events) (lines += "d ").append(event.key).append("\n");
+    notes_.write(lines);
+    return {};
+  }
+
+ private:
+  const Notes& notes_;
+  std::mutex mutex_;
+  std::mt19937 random_;
+  bool bad_ = false;
+  std::uint64_t left_ = 5;
+};
+
+int run(int argc, char** argv) {
+  if (argc != 4) {
+    std::cerr << "usage: logger_child FOLDER LIFE mapped|memory|drain\n";
+    return 2;
+  }
+  const std::string folder = argv[1];
+  const std::string life = argv[2];
+  const std::string mode = argv[3];
+  const Notes notes(folder + "/notes");
+  const auto client = std::make_shared<NotingClient>(notes, static_cast<unsigned>(std::stoul(life)));
+  LoggerOptions options;
+  options.spillover_path = folder + "/spill";
+  options.ring = mode == "memory" ? RingMode::memory : RingMode::mapped;
+  options.ring_bytes = 256 * 1024;
+  options.max_spillover_events = 10'000'000;
+  options.max_spillover_bytes = std::uint64_t{1} << 32U;
+  options.batch_size = 20;
+  options.max_batch_wait = 1ms;
+  options.base_retry_delay = 100us;
+  options.max_retry_delay = 1ms;
+  options.circuit_breaker_reset = 2ms;
+  options.replay_interval = 3ms;
+  options.replay_batch_size = 20;
+  options.full_policy = FullPolicy::block;
+  options.block_timeout = 60s;
+  options.fsync = FsyncMode::none;  // it is killed, the power stays
+  options.log = [](LogLevel, std::string_view) {};
+  options.on_loss = [&](const LostEvent& lost) {
+    notes.write("x " + std::string(to_string(lost.reason)) + " " + std::to_string(lost.count) + "\n");
+  };
+  AsyncEventLogger logger(client, options);
+  if (mode == "drain") {
+    while (logger.stats().pending() > 0) {
+      (void)logger.flush(10ms);
+      logger.replay_soon();
+    }
+    logger.shutdown();
+    std::cout << "drained" << std::endl;
+    return 0;
+  }
+  std::atomic<std::uint64_t> number{0};
+  const auto work = [&](unsigned thread) {
+    EventLogEntry entry;
+    for (;;) {
+      const std::string key = life + "." + std::to_string(thread) + "." + std::to_string(number++);
+      entry.clear();
+      entry.process_name("Crash").step("Step").details(std::string(100, 'x')).idempotency_key(key);
+      if (logger.log(entry)) notes.write("l " + key + "\n");
+    }
+  };
+  std::jthread second(work, 2);
+  std::jthread gauge([&] {
+    while (mode == "memory") {
+      // After what was in memory at some moment, at most what is logged until the next line may be added.
+      const LoggerStats stats = logger.stats();
+      notes.write("g " + std::to_string(stats.in_rings + stats.in_flight) + "\n");
+      std::this_thread::yield();
+    }
+  });
+  std::cout << "ready" << std::endl;
+  work(1);
+  return 0;
+}
+
+}  // namespace
+}  // namespace postrider::test
+
+int main(int argc, char** argv) {
+  try {
+    return postrider::test::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::cerr << "logger_child: " << error.what() << std::endl;
+    return 1;
+  }
+}
