@@ -285,7 +285,7 @@ TEST_F(LoggerLosses, ConservationHoldsAcrossRestarts) {
 
 TEST_F(LoggerLosses, SixteenThreadsAndAnUnsteadyReceiver) {
   constexpr std::size_t threads = 16;
-  constexpr std::size_t each = 2000;
+  constexpr std::size_t each = 400;
   LoggerOptions busy = options();
   busy.sender_threads = 4;
   busy.circuit_breaker_reset = 1ms;
