@@ -46,7 +46,8 @@ struct LostEvent {
 };
 
 /// Told about each loss, on the thread that noticed. What it throws goes no further; it may call `log()`,
-/// whose own losses are then counted but not told. It must not call `flush()` or `shutdown()`, which wait for it.
+/// whose own losses are then counted but not told. It must not call `flush()` or `shutdown()`, which wait for
+/// it.
 using EventLossCallback = std::function<void(const LostEvent&)>;
 
 /// When the spill files are forced to the disk. Without it, a power cut takes what the kernel had not yet

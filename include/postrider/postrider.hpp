@@ -2,6 +2,7 @@
 // Everything. Single headers compile faster.
 #pragma once
 
+#include "postrider/async_logger.hpp"
 #include "postrider/clock.hpp"
 #include "postrider/error.hpp"
 #include "postrider/event.hpp"

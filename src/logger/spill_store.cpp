@@ -101,11 +101,13 @@ int SpillStore::open_active(SpillSeq first) {
 }
 
 std::string SpillStore::free_name(SpillSeq first) {
-  const auto taken = [&](const std::string& name) {
-    return std::any_of(segments_.begin(), segments_.end(), [&](const Segment& s) { return s.name == name; });
-  };
+  // Only files without an event of ours share their first number; another one's name must never be taken.
   unsigned turn = 0;
-  while (turn < 9999 && taken(segment_name(first, turn))) ++turn;
+  for (bool taken = true; taken && turn < 9999; turn += taken ? 1 : 0) {
+    const std::string name = segment_name(first, turn);
+    taken = false;
+    for (const Segment& segment : segments_) taken = taken || segment.name == name;
+  }
   return segment_name(first, turn);
 }
 
