@@ -80,10 +80,13 @@ class Storage {
   [[nodiscard]] virtual EntryStore& entry_store() = 0;
   /// Wakes other nodes; null where the database cannot.
   [[nodiscard]] virtual WakeChannel* wake_channel() noexcept { return nullptr; }
+  /// Events were put into the queue through this object.
+  [[nodiscard]] const std::shared_ptr<detail::Signal>& queue_grown() const noexcept { return queue_grown_; }
   /// Events were finalised through this object: the event log has new entries.
   [[nodiscard]] const std::shared_ptr<detail::Signal>& log_grown() const noexcept { return log_grown_; }
 
  private:
+  std::shared_ptr<detail::Signal> queue_grown_ = std::make_shared<detail::Signal>();
   std::shared_ptr<detail::Signal> log_grown_ = std::make_shared<detail::Signal>();
 };
 

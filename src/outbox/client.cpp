@@ -10,6 +10,7 @@
 #include "core/what_of.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
+#include "storage/require_active.hpp"
 
 namespace postrider {
 
@@ -100,12 +101,7 @@ Staged OutboxClient::publish(Tx& tx, std::span<const Event> events) {
   if (events.empty()) {
     throw Error(ErrorCode::invalid_argument, "cannot publish", "the list of events is empty");
   }
-  if (!tx.active()) {
-    throw Error(ErrorCode::not_in_transaction, "cannot publish event '" + events.front().type() + "'",
-                "the transaction has ended, has failed, or was never begun",
-                "begin one with storage.begin(), or BEGIN on the connection that you adopted, and publish "
-                "before the commit");
-  }
+  if (!tx.active()) require_active(tx, "cannot publish event '" + events.front().type() + "'");
 
   auto pending = std::make_unique<Staged::Pending>();
   const TimePoint now = options_.clock->now();

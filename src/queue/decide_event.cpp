@@ -32,7 +32,7 @@ Settlement decide_event(const QueuedEvent& event, std::span<const HandlerStandin
   Settlement settlement;
   settlement.claim = event.claim;
   bool all_succeeded = true;
-  bool hopeless = event.attempts >= max_attempts;
+  bool hopeless = false;
   std::optional<Duration> delay;
   for (const HandlerStanding& handler : handlers) {
     settlement.results.push_back(handler.result);
@@ -42,8 +42,10 @@ Settlement decide_event(const QueuedEvent& event, std::span<const HandlerStandin
     if (handler.result.verdict == HandlerVerdict::unrecoverable_error) hopeless = true;
     if (!is_final(handler.result, handler.max_attempts)) {
       delay = std::max(delay.value_or(Duration::zero()), delay_of(handler, random));
+      max_attempts = std::max(max_attempts, handler.max_attempts);  // its own may be larger
     }
   }
+  hopeless = hopeless || event.attempts >= max_attempts;
   if (delay && !hopeless) {
     settlement.kind = Settlement::Kind::retry;
     settlement.delay = *delay;

@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::size_t most_read = 10'000;
 constexpr Duration first_pause = std::chrono::milliseconds{100};
+constexpr Duration longest_wait =
+    std::chrono::hours{24 * 365};  // what is longer could not be added to a time
 constexpr Duration longest_pause = std::chrono::seconds{1};
 
 }  // namespace
@@ -37,7 +39,7 @@ std::optional<LogEntry> EventLog::find(QueueId id) {
 }
 
 LogSeq EventLog::wait(LogSeq after, Duration timeout) {
-  const SteadyPoint end = clock_.steady_now() + timeout;
+  const SteadyPoint end = clock_.steady_now() + std::min(timeout, longest_wait);
   Duration pause = first_pause;
   for (;;) {
     std::uint64_t before = 0;

@@ -216,6 +216,10 @@ EventManager& EventManager::add(const std::string& id, const std::string& type, 
 
 void EventManager::start() {
   Parts& parts = *parts_;
+  if (handling_for == parts_.get()) {
+    throw Error(ErrorCode::invalid_argument, "cannot start the event manager", "this is one of its handlers",
+                "start it from another thread");
+  }
   const MutexLock lock(parts.lifecycle);
   if (parts.running) return;
   parts.queue.store.check_schema();
@@ -253,11 +257,11 @@ void EventManager::stop() {
   parts.work.close();
   parts.other_nodes.reset();
   parts.queue.hub->here().unsubscribe(parts.subscription);
+  parts.writer.give_up_at(deadline);  // before the joins: workers may be waiting for the writer
   parts.fetcher.join();
   for (std::thread& worker : parts.workers) worker.join();
   parts.workers.clear();
   parts.give_back(parts.work.take_all());
-  parts.writer.give_up_at(deadline);
   parts.writer.stop();
   parts.core.held.stop();
   {
@@ -288,11 +292,22 @@ void EventManager::run_process_loop(const std::stop_token& token) {
 
 std::size_t EventManager::process_available(std::size_t limit) {
   Parts& parts = *parts_;
+  if (handling_for == parts_.get()) {
+    throw Error(ErrorCode::invalid_argument, "cannot process events here", "this is one of its handlers",
+                "let the handler return first");
+  }
   const MutexLock lock(parts.lifecycle);
   if (parts.running) {
     throw Error(ErrorCode::invalid_argument, "cannot process events here", "the manager is running",
                 "its workers do that; stop() it first");
   }
+  struct Heartbeats {
+    explicit Heartbeats(HeldClaims& the_held) : held(the_held) { held.start(); }
+    ~Heartbeats() { held.stop(); }
+    Heartbeats(const Heartbeats&) = delete;
+    Heartbeats& operator=(const Heartbeats&) = delete;
+    HeldClaims& held;
+  } const heartbeats(parts.core.held);
   std::size_t handled = 0;
   while (handled < limit) {
     ManagerCore::Fetched fetched = parts.core.fetch(std::min(parts.options.batch_size, limit - handled));
@@ -306,7 +321,12 @@ std::size_t EventManager::process_available(std::size_t limit) {
                           [&](Settlement settlement) { settlements.push_back(std::move(settlement)); });
       }
     }
-    parts.core.write(settlements);
+    try {
+      parts.core.write(settlements);
+    } catch (...) {
+      (void)parts.core.settled(settlements);  // not held any more: others take them when their leases end
+      throw;
+    }
     (void)parts.core.settled(settlements);
   }
   return handled;

@@ -9,6 +9,7 @@
 #include "core/utf8.hpp"
 #include "postrider/error.hpp"
 #include "queue/event_queue_parts.hpp"
+#include "storage/require_active.hpp"
 
 namespace postrider {
 namespace {
@@ -86,7 +87,8 @@ detail::QueueParts::QueueParts(Storage& storage_in, QueueOptions options_in)
     : storage(storage_in),
       options(checked(std::move(options_in))),
       store(storage.queue_store()),
-      hub(std::make_shared<WakeHub>(storage.wake_channel(), options.notify_interval, options.log)) {}
+      hub(std::make_shared<WakeHub>(storage.queue_grown(), storage.wake_channel(), options.notify_interval,
+                                    options.log)) {}
 
 Settled detail::QueueParts::finalize(const Settlement& settlement) {
   const Settled settled = known(store.settle({&settlement, 1}).front(), settlement.claim);
@@ -115,6 +117,7 @@ Published EventQueue::publish(Tx& tx, const Event& event, const PublishOptions& 
 }
 
 Published EventQueue::publish(Tx& tx, std::span<const Event> events, const PublishOptions& options) {
+  require_active(tx, "cannot publish to the queue");
   const std::vector<NewQueueRow> rows = rows_of(events, options);
   Published published;
   for (const InsertedRow& row : parts_->store.insert(tx, rows)) {
@@ -166,6 +169,7 @@ Settled EventQueue::fail(const Claim& claim, const std::string& reason) {
 }
 
 Settled EventQueue::complete(Tx& tx, const Claim& claim, std::span<const HandlerResult> results) {
+  require_active(tx, "cannot complete an event");
   const Settled settled = known(parts_->store.settle(tx, finalized(claim, results)), claim);
   if (settled == Settled::applied && !tx.adopted()) {
     static_cast<Transaction&>(tx).after_commit([log = parts_->storage.log_grown()] { log->notify(); });

@@ -2,12 +2,14 @@
 #include "queue/event_run.hpp"
 
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "core/failpoint.hpp"
 #include "core/utf8.hpp"
 #include "core/what_of.hpp"
 #include "postrider/error.hpp"
+#include "storage/require_active.hpp"
 
 namespace postrider {
 namespace {
@@ -37,6 +39,7 @@ class EventRun::Context final : public HandlerContext {
   [[nodiscard]] Attempt failed() const noexcept override { return failed_; }
 
   void complete(Tx& tx) override {
+    require_active(tx, "cannot complete an event");
     const HandlerResult done{.handler = handler_.id, .failed = failed_};
     if (!run_.store_.save_states(tx, run_.event_.claim, {&done, 1})) throw LostClaim();
     completed_in_tx_ = true;
@@ -45,9 +48,18 @@ class EventRun::Context final : public HandlerContext {
   [[nodiscard]] bool completed_in_tx() const noexcept { return completed_in_tx_; }
 
  protected:
-  bool is_done(std::string_view name) override { return run_.states_.contains(task_id(name)); }
+  bool is_done(std::string_view name) override {
+    const std::string id = task_id(name);
+    if (run_.states_.contains(id)) return true;
+    // Noted in a transaction of this very call, which may have been committed since.
+    return noted_in_tx_.contains(id) && run_.stored_success(id).has_value();
+  }
   void note_done(Tx* tx, std::string_view name) override {
     const HandlerResult done{.handler = task_id(name)};
+    if (tx != nullptr) {
+      require_active(*tx, "cannot run a task once");
+      noted_in_tx_.insert(done.handler);
+    }
     const bool held = tx == nullptr ? run_.store_.save_states(run_.event_.claim, {&done, 1})
                                     : run_.store_.save_states(*tx, run_.event_.claim, {&done, 1});
     if (!held) throw LostClaim();
@@ -69,6 +81,7 @@ class EventRun::Context final : public HandlerContext {
   const Handler& handler_;
   const Attempt failed_;
   bool completed_in_tx_ = false;
+  std::set<std::string, std::less<>> noted_in_tx_;
 };
 
 bool HandlerContext::once(std::string_view name, const std::function<void()>& task) {
@@ -93,7 +106,7 @@ EventHandledResult detail::cannot_decode(std::string_view type, const std::excep
 
 std::optional<Settlement> EventRun::run(const HandlerRegistry::List& handlers, int max_attempts,
                                         double random) {
-  const bool has_come_back = event_.attempts > 1 || event_.crashes > 0;
+  const bool has_come_back = came_back(event_);
   std::vector<HandlerStanding> standings;
   standings.reserve(handlers.size());
   for (std::size_t i = 0; i < handlers.size(); ++i) {
@@ -123,25 +136,42 @@ bool EventRun::run_one(const Handler& handler, bool store_at_once, HandlerStandi
     return false;
   }
   failpoint("queue.handler.after");
-  if (result.verdict != HandlerVerdict::success) {
-    metrics_.increment_handler_failures();
-    // The handler failed after it had noted its success in a transaction, and only the database knows whether
-    // that was committed.
-    if (context.completed_in_tx()) {
-      const QueueId id = event_.claim.id;
-      for (QueueStore::EventState& state : store_.load_states({&id, 1})) {
-        if (state.result.handler == handler.id && state.result.verdict == HandlerVerdict::success) {
-          result = std::move(state.result);
-          standing.asked_delay.reset();
-        }
-      }
+  if (context.completed_in_tx()) {
+    // Whatever the handler says, only the database knows whether that transaction was committed.
+    if (std::optional<HandlerResult> stored = stored_success(handler.id)) {
+      result = *std::move(stored);
+      standing.asked_delay.reset();
+    } else if (result.verdict == HandlerVerdict::success) {
+      result.verdict = HandlerVerdict::transient_error;
+      result.error = "complete(tx) was called, but the transaction was not committed";
     }
   }
+  if (result.verdict != HandlerVerdict::success) metrics_.increment_handler_failures();
   if (result.verdict == HandlerVerdict::transient_error &&
       result.failed < Attempt{std::numeric_limits<std::int32_t>::max()}) {
     result.failed = Attempt{static_cast<std::int32_t>(result.failed) + 1};
   }
-  return !store_at_once || store_.save_states(event_.claim, {&result, 1});
+  return !store_at_once || store(result);
+}
+
+bool EventRun::store(const HandlerResult& result) {
+  try {
+    failpoint("queue.result.store");
+    return store_.save_states(event_.claim, {&result, 1});
+  } catch (const Error&) {
+    return true;  // the database is away: the settlement brings the result
+  }
+}
+
+std::optional<HandlerResult> EventRun::stored_success(const std::string& handler) {
+  failpoint("queue.result.load");
+  const QueueId id = event_.claim.id;
+  for (QueueStore::EventState& state : store_.load_states({&id, 1})) {
+    if (state.result.handler == handler && state.result.verdict == HandlerVerdict::success) {
+      return std::move(state.result);
+    }
+  }
+  return std::nullopt;
 }
 
 EventHandledResult EventRun::call(const Handler& handler, Context& context) const {

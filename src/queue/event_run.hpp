@@ -16,6 +16,12 @@ namespace postrider {
 /// What is stored about one event: results of handlers by id, tasks done as "handler#task".
 using StoredStates = std::map<std::string, HandlerResult, std::less<>>;
 
+/// Something may be stored about it: it was claimed before, and maybe given back, which takes an attempt off
+/// again.
+[[nodiscard]] inline bool came_back(const QueuedEvent& event) noexcept {
+  return event.attempts > 1 || event.crashes > 0 || event.claim.token != Token{1};
+}
+
 /// Runs the handlers of one event and says what is to be written. Nothing when the event turned out to belong
 /// to somebody else: then nothing may be written.
 ///
@@ -35,6 +41,10 @@ class EventRun {
   /// False when the claim is lost.
   [[nodiscard]] bool run_one(const Handler& handler, bool store_at_once, HandlerStanding& standing);
   [[nodiscard]] EventHandledResult call(const Handler& handler, Context& context) const;
+  /// Before the next handler begins. False when the claim is lost.
+  [[nodiscard]] bool store(const HandlerResult& result);
+  /// What the database has about this handler (or task), if that is a success.
+  [[nodiscard]] std::optional<HandlerResult> stored_success(const std::string& handler);
 
   QueueStore& store_;
   MetricsExporter& metrics_;

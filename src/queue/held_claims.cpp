@@ -29,16 +29,21 @@ HeldClaims::HeldClaims(QueueStore& store, Duration lease, Clock& clock, LogCallb
 void HeldClaims::add(std::span<const QueuedEvent> events, SteadyPoint asked) {
   const MutexLock lock(mutex_);
   for (const QueuedEvent& event : events) {
-    held_.insert_or_assign(number(event.claim.id), Held{event.claim.token, asked + lease_});
+    held_.insert_or_assign(number(event.claim.id),
+                           Held{event.claim.token, asked + lease_, !event.ordering_key.empty()});
   }
 }
 
-void HeldClaims::remove(std::span<const Settlement> settled) {
+bool HeldClaims::remove(std::span<const Settlement> settled) {
   const MutexLock lock(mutex_);
+  bool ordered = false;
   for (const Settlement& one : settled) {
     const auto found = held_.find(number(one.claim.id));
-    if (found != held_.end() && found->second.token == one.claim.token) held_.erase(found);
+    if (found == held_.end() || found->second.token != one.claim.token) continue;
+    ordered = ordered || found->second.ordered;
+    held_.erase(found);
   }
+  return ordered;
 }
 
 bool HeldClaims::safe(const Claim& claim) const {

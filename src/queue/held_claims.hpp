@@ -27,7 +27,8 @@ class HeldClaims {
 
   /// `asked`: when the claim was asked for.
   void add(std::span<const QueuedEvent> events, SteadyPoint asked) POSTRIDER_EXCLUDES(mutex_);
-  void remove(std::span<const Settlement> settled) POSTRIDER_EXCLUDES(mutex_);
+  /// True when one of them had an ordering key: the next one of that key may go now.
+  bool remove(std::span<const Settlement> settled) POSTRIDER_EXCLUDES(mutex_);
   /// False when the claim ended: a pause of the process or of the database was longer than its lease.
   [[nodiscard]] bool safe(const Claim& claim) const POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] std::size_t size() const POSTRIDER_EXCLUDES(mutex_);
@@ -39,6 +40,7 @@ class HeldClaims {
   struct Held {
     Token token{};
     SteadyPoint until{};
+    bool ordered = false;
   };
   void beat() noexcept;
 

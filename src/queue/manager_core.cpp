@@ -6,11 +6,14 @@
 #include <utility>
 
 #include "core/failpoint.hpp"
+#include "core/what_of.hpp"
+#include "core/wording.hpp"
 
 namespace postrider {
 namespace {
 
 constexpr std::size_t most_types_named = 100;
+constexpr Duration delay_after_store_failure = std::chrono::seconds{1};
 
 double random_unit() {
   thread_local std::minstd_rand engine{std::random_device{}()};
@@ -60,7 +63,7 @@ ManagerCore::Fetched ManagerCore::fetch(std::size_t limit) {
   // Only what has been claimed before can have anything stored.
   std::vector<QueueId> returned;
   for (const QueuedEvent& event : claimed.events) {
-    if (event.attempts > 1 || event.crashes > 0) returned.push_back(event.claim.id);
+    if (came_back(event)) returned.push_back(event.claim.id);
     if (suspects > 0 && event.crashes > 0) {
       const MutexLock lock(mutex_);
       suspect_ = event.claim;
@@ -68,7 +71,7 @@ ManagerCore::Fetched ManagerCore::fetch(std::size_t limit) {
   }
   std::unordered_map<std::int64_t, StoredStates> states;
   if (!returned.empty()) {
-    for (QueueStore::EventState& state : queue_.store.load_states(returned)) {
+    for (QueueStore::EventState& state : load_states(claimed.events, returned)) {
       std::string handler = state.result.handler;
       states[static_cast<std::int64_t>(state.id)].insert_or_assign(std::move(handler),
                                                                    std::move(state.result));
@@ -88,6 +91,30 @@ ManagerCore::Fetched ManagerCore::fetch(std::size_t limit) {
     fetched.items.back().push_back(std::move(work));
   }
   return fetched;
+}
+
+std::vector<QueueStore::EventState> ManagerCore::load_states(std::span<const QueuedEvent> claimed,
+                                                             std::span<const QueueId> ids) {
+  try {
+    failpoint("queue.states.load");
+    return queue_.store.load_states(ids);
+  } catch (...) {
+    forget(claimed);  // nobody will handle them here: their leases must not be renewed
+    throw;
+  }
+}
+
+void ManagerCore::forget(std::span<const QueuedEvent> events) noexcept {
+  std::vector<Settlement> releases;
+  for (const QueuedEvent& event : events) releases.push_back(release_of(event));
+  try {
+    (void)queue_.store.settle(releases);
+  } catch (const std::exception& error) {
+    queue_.options.log(LogLevel::warning,
+                       "postrider: " + counted(events.size(), "event") +
+                           " could not be given back and will be taken for abandoned: " + what_of(error));
+  }
+  (void)settled(releases);
 }
 
 Settlement ManagerCore::release_of(const QueuedEvent& event) {
@@ -125,7 +152,16 @@ std::optional<Settlement> ManagerCore::handle_one(Work& work) {
   Clock& clock = *queue_.options.clock;
   const SteadyPoint begin = clock.steady_now();
   EventRun run(queue_.store, metrics, event, std::move(work.states));
-  std::optional<Settlement> settlement = run.run(*handlers, options_.max_attempts, random_unit());
+  std::optional<Settlement> settlement;
+  try {
+    settlement = run.run(*handlers, options_.max_attempts, random_unit());
+  } catch (const std::exception& error) {
+    // What is stored about its handlers could not be read: whoever comes next has to know it.
+    queue_.options.log(LogLevel::error, "postrider: event " + number(event.claim.id) +
+                                            " goes back to the queue: " + what_of(error));
+    settlement = release_of(event);
+    settlement->delay = delay_after_store_failure;
+  }
   metrics.observe_handler_time(since(begin, clock));
   if (!settlement) drop(event);
   return settlement;
@@ -182,14 +218,14 @@ void ManagerCore::write(std::span<const Settlement> settlements) {
 }
 
 bool ManagerCore::settled(std::span<const Settlement> settlements) {
-  held.remove(settlements);
+  const bool ordered = held.remove(settlements);
   const MutexLock lock(mutex_);
   for (const Settlement& one : settlements) {
     if (suspect_ != one.claim) continue;
     suspect_.reset();
     return true;
   }
-  return false;
+  return ordered;
 }
 
 }  // namespace postrider

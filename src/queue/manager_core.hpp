@@ -45,6 +45,10 @@ class ManagerCore {
   [[nodiscard]] std::optional<Settlement> handle_one(Work& work);
   [[nodiscard]] Settlement unhandled(const QueuedEvent& event);
   void drop(const QueuedEvent& event);
+  [[nodiscard]] std::vector<QueueStore::EventState> load_states(std::span<const QueuedEvent> claimed,
+                                                                std::span<const QueueId> ids);
+  /// Gives them back, as far as the database can be reached, and holds them no longer in any case.
+  void forget(std::span<const QueuedEvent> events) noexcept;
 
   detail::QueueParts& queue_;
   const EventManagerOptions& options_;

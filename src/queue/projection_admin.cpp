@@ -9,6 +9,8 @@ namespace postrider {
 namespace {
 
 constexpr Duration first_pause = std::chrono::milliseconds{100};
+constexpr Duration longest_wait =
+    std::chrono::hours{24 * 365};  // what is longer could not be added to a time
 constexpr Duration longest_pause = std::chrono::seconds{1};
 
 [[noreturn]] void throw_unknown(std::string_view name, int version) {
@@ -81,7 +83,7 @@ std::vector<SkippedEntry> ProjectionAdmin::skipped(std::string_view name, int ve
 }
 
 bool ProjectionAdmin::wait_until(std::string_view name, LogSeq seq, Duration timeout, int version) {
-  const SteadyPoint end = clock_.steady_now() + timeout;
+  const SteadyPoint end = clock_.steady_now() + std::min(timeout, longest_wait);
   Duration pause = first_pause;
   for (;;) {
     std::uint64_t before = 0;

@@ -30,6 +30,7 @@ std::int64_t apply_all(Storage& storage, QueueAction action, const QueueFilter& 
     // At once: projections wait for the entries, and nobody else may come by to number them.
     if (action == QueueAction::cancel && batch.changed > 0) storage.queue_store().sequence_log();
   }
+  if (total > 0) (action == QueueAction::cancel ? storage.log_grown() : storage.queue_grown())->notify();
   return total;
 }
 
@@ -93,6 +94,7 @@ std::int64_t QueueAdmin::replay(const QueueFilter& log_filter, bool dry_run) {
     batch = store.replay(log_filter, LogSeq{batch.walked_to}, until, rows_per_transaction);
     total += batch.changed;
   }
+  if (total > 0) storage_.queue_grown()->notify();
   return total;
 }
 

@@ -9,8 +9,12 @@
 
 namespace postrider {
 
-WakeHub::WakeHub(WakeChannel* channel, Duration interval, LogCallback log)
-    : channel_(interval > Duration::zero() ? channel : nullptr), interval_(interval), log_(std::move(log)) {}
+WakeHub::WakeHub(std::shared_ptr<detail::Signal> here, WakeChannel* channel, Duration interval,
+                 LogCallback log)
+    : here_(std::move(here)),
+      channel_(interval > Duration::zero() ? channel : nullptr),
+      interval_(interval),
+      log_(std::move(log)) {}
 
 WakeHub::~WakeHub() {
   std::thread thread;
@@ -24,7 +28,7 @@ WakeHub::~WakeHub() {
 }
 
 void WakeHub::wake() noexcept {
-  here_.notify();
+  here_->notify();
   const MutexLock lock(mutex_);
   if (channel_ == nullptr || stopping_ || pending_) return;
   pending_ = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <thread>
 
 #include "postrider/clock.hpp"
@@ -20,7 +21,7 @@ inline constexpr const char* queue_topic = "queue";
 class WakeHub {
  public:
   /// `channel` may be null: then only this node is told. The thread begins with the first signal.
-  WakeHub(WakeChannel* channel, Duration interval, LogCallback log);
+  WakeHub(std::shared_ptr<detail::Signal> here, WakeChannel* channel, Duration interval, LogCallback log);
   /// Sends what is still to be sent.
   ~WakeHub();
   WakeHub(const WakeHub&) = delete;
@@ -29,16 +30,16 @@ class WakeHub {
   void wake() noexcept POSTRIDER_EXCLUDES(mutex_);
 
   /// What is called on this node.
-  [[nodiscard]] detail::Signal& here() noexcept { return here_; }
+  [[nodiscard]] detail::Signal& here() noexcept { return *here_; }
 
  private:
   void run() POSTRIDER_EXCLUDES(mutex_);
   void tell_others() noexcept;
 
+  const std::shared_ptr<detail::Signal> here_;
   WakeChannel* const channel_;
   const Duration interval_;
   const LogCallback log_;
-  detail::Signal here_;
   Mutex mutex_;
   CondVar changed_;
   bool pending_ POSTRIDER_GUARDED_BY(mutex_) = false;

@@ -16,7 +16,6 @@ namespace postrider {
 
 using logger::judge_answer;
 using logger::parse_token;
-using logger::Token;
 
 namespace {
 
@@ -170,7 +169,7 @@ Answer HttpEventLogClient::Parts::post(const std::string& url, const std::string
   header("Expect:");
   if (compressed) header("Content-Encoding: gzip");
   if (!authorization.empty()) header("Authorization: " + authorization);
-  for (const auto& [name, value] : options.headers) header(name + ": " + value);
+  for (const auto& [name, value] : options.headers) header(std::string(name).append(": ").append(value));
   const auto milliseconds = [](Duration time) {
     return static_cast<long>(std::chrono::ceil<std::chrono::milliseconds>(time).count());
   };
