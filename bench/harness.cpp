@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness.hpp"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -127,6 +130,35 @@ void reset_peak_resident() {
 
 void say(const std::string& message) {
   std::cerr << message << std::endl;
+}
+
+std::string output_of_child(const std::vector<std::string>& arguments) {
+  int ends[2];
+  if (pipe(ends) != 0) throw std::runtime_error("pipe failed");
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("fork failed");
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    close(ends[0]);
+    close(ends[1]);
+    std::vector<char*> argv;
+    std::vector<std::string> texts = arguments;
+    for (std::string& text : texts) argv.push_back(text.data());
+    argv.push_back(nullptr);
+    execv("/proc/self/exe", argv.data());
+    _exit(127);
+  }
+  close(ends[1]);
+  std::string output;
+  char buffer[256];
+  for (ssize_t got = 0; (got = read(ends[0], buffer, sizeof buffer)) > 0;) {
+    output.append(buffer, static_cast<std::size_t>(got));
+  }
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (status != 0) throw std::runtime_error("a process that this one started has failed");
+  return output;
 }
 
 }  // namespace postrider::bench

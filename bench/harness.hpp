@@ -100,6 +100,9 @@ class Stopwatch {
 [[nodiscard]] double peak_resident_mb();
 void reset_peak_resident();
 
+/// Runs this program again and returns what it printed. `arguments` begin with its name.
+[[nodiscard]] std::string output_of_child(const std::vector<std::string>& arguments);
+
 /// A line for people, on stderr.
 void say(const std::string& message);
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A start with much on disk: how long it takes, and what memory the replay needs.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <iostream>
 #include <thread>
@@ -41,30 +38,8 @@ LoggerOptions options_for(const std::string& folder) {
   return options;
 }
 
-/// This program again; returns what it printed.
 std::string child_output(const std::string& folder, const char* what) {
-  int ends[2];
-  if (pipe(ends) != 0) throw std::runtime_error("pipe failed");
-  const pid_t child = fork();
-  if (child < 0) throw std::runtime_error("fork failed");
-  if (child == 0) {
-    dup2(ends[1], STDOUT_FILENO);
-    close(ends[0]);
-    close(ends[1]);
-    execl("/proc/self/exe", "postrider-bench", "--logger-backlog", folder.c_str(), what, nullptr);
-    _exit(127);
-  }
-  close(ends[1]);
-  std::string output;
-  char buffer[256];
-  for (ssize_t got = 0; (got = read(ends[0], buffer, sizeof buffer)) > 0;) {
-    output.append(buffer, static_cast<std::size_t>(got));
-  }
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (status != 0) throw std::runtime_error("the process with the backlog failed");
-  return output;
+  return output_of_child({"postrider-bench", "--logger-backlog", folder, what});
 }
 
 }  // namespace

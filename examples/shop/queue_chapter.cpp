@@ -156,7 +156,8 @@ void print(const LogSummary& summary) {
   line("needed more than one attempt", summary.tried_again);
   for (const postrider::LogEntry& entry : summary.remarkable) {
     const auto order = postrider::EventCodec<PaidOrder>::from_json(entry.event->payload());
-    std::printf("  order %d: %d attempts, %d crashes\n", order.number, entry.attempts, entry.crashes);
+    std::printf("  order %d: %d attempt%s, %d crash%s\n", order.number, entry.attempts,
+                entry.attempts == 1 ? "" : "s", entry.crashes, entry.crashes == 1 ? "" : "es");
     for (const postrider::HandlerResult& result : entry.results) {
       std::printf("    %-8s %s%s%.40s\n", result.handler.c_str(),
                   std::string(to_string(result.verdict)).c_str(), result.error.empty() ? "" : ": ",

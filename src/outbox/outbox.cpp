@@ -80,7 +80,7 @@ struct Outbox::Parts {
 
   /// On the completer's thread, after results are in the database.
   void flushed(std::span<const FinishedEvent> results) {
-    const std::vector<std::string> keys = dispatcher->flushed(results);
+    std::vector<std::string> keys = dispatcher->flushed(results);
     const SteadyPoint now = options.clock->steady_now();
     std::size_t delivered = 0;
     std::size_t failed = 0;
@@ -97,7 +97,7 @@ struct Outbox::Parts {
       }
     }
     poller.ordered_ended(delivered, failed);
-    poller.continue_keys(keys);
+    poller.continue_keys(std::move(keys));
     options.metrics->record_in_flight(in_flight.size());
   }
 

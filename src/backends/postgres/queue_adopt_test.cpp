@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "backends/postgres/tx_statement.hpp"
+#include "postrider/error.hpp"
+#include "postrider/event_queue.hpp"
 #include "postrider/postgres.hpp"
 #include "storage/queue_store.hpp"
 #include "support/postgres.hpp"
@@ -115,6 +117,25 @@ TEST_F(QueueAdoptTest, WorksThroughTextOnAConnectionOfPqxx) {
   });
 }
 #endif
+
+TEST_F(QueueAdoptTest, AConnectionWithoutATransactionIsRefused) {
+  const NativeConnection connection = connect();
+  EventQueue events(storage());
+  events.publish(Event::json("E", "1"));
+  const Claim held = events.poll().value().claim;
+  AdoptedTx tx = adopt(connection.get());  // no BEGIN: every statement would commit by itself
+  const auto code = [](const auto& action) {
+    try {
+      action();
+    } catch (const Error& error) {
+      return error.code();
+    }
+    return ErrorCode::database;
+  };
+  EXPECT_EQ(code([&] { events.publish(tx, Event::json("E", "2")); }), ErrorCode::not_in_transaction);
+  EXPECT_EQ(code([&] { (void)events.complete(tx, held); }), ErrorCode::not_in_transaction);
+  EXPECT_EQ(query("SELECT count(*) FROM " + database_->table("event_queue")).integer(0, 0), 1);
+}
 
 TEST_F(QueueAdoptTest, ALockedRowDoesNotHoldUpTheHeartbeatsOfOthers) {
   const Event one = Event::json("E", "1");
