@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "core/failpoint.hpp"
@@ -123,6 +125,14 @@ bool OutboxPoller::wait_for_reason(Duration pause) {
   return !stopping_;
 }
 
+void OutboxPoller::ask_again(std::span<const std::string> keys) {
+  const MutexLock lock(mutex_);
+  for (const std::string& key : keys) {
+    if (keys_.size() >= most_keys) break;
+    keys_.push_back(key);
+  }
+}
+
 std::size_t OutboxPoller::poll_once() {
   const std::size_t claimed = claim_once();
   // Not inside the cycle: a listener may poll.
@@ -152,11 +162,16 @@ std::size_t OutboxPoller::claim_once() {
   try {
     claimed = store_.claim(request);
   } catch (...) {
-    // Not forgotten: nobody else may look for them soon. No poke either: the database deserves its pause.
-    const MutexLock lock(mutex_);
-    keys_.insert(keys_.end(), keys.begin(),
-                 keys.begin() + std::min(keys.size(), most_keys - std::min(most_keys, keys_.size())));
+    // No poke: the database deserves its pause.
+    ask_again(keys);
     throw;
+  }
+  if (claimed.size() >= request.limit) {
+    // Those for which there was no room. Their rows may have been deferred while they were in progress.
+    std::unordered_set<std::string_view> served;
+    for (const ClaimedEvent& event : claimed) served.insert(event.ordering_key);
+    std::erase_if(keys, [&](const std::string& key) { return served.contains(key); });
+    ask_again(keys);
   }
   failpoint("outbox.claim.after");
   options_.metrics->observe_claim(claimed.size(),

@@ -54,6 +54,8 @@ class OutboxPoller {
  private:
   void run();
   std::size_t claim_once() POSTRIDER_EXCLUDES(cycle_mutex_);
+  /// For the next claim: keys that nobody else may look for soon.
+  void ask_again(std::span<const std::string> keys) POSTRIDER_EXCLUDES(mutex_);
   /// False when stopping.
   bool wait_for_reason(Duration pause);
 

@@ -174,6 +174,30 @@ TEST_P(OutboxOrder, ALongRunOfOneKeyIsWorkedOffByThePoller) {
   EXPECT_EQ(book.lines()["k"], count_to(length));
 }
 
+TEST_P(OutboxOrder, SeveralLongRunsNeverWaitForADeferralToEnd) {
+  open(true);  // time stands still: what is deferred comes back only by being asked for
+  OutboxOptions quick = options();
+  quick.poller_batch_size = 20;
+  constexpr int length = 120;
+  const std::vector<std::string> keys{"a", "b", "c", "d"};
+  {
+    Outbox publisher{*storage_, options()};
+    std::vector<Event> events;
+    for (int i = 0; i < length; ++i) {
+      for (const std::string& key : keys) events.push_back(keyed(key, i));
+    }
+    auto tx = storage_->begin();
+    publisher.publish(tx, events);
+    tx.commit();
+  }
+  Book book;
+  Outbox outbox{*storage_, quick};
+  outbox.on_all([&](const Event& event) { book.note(event); });
+  start(outbox);
+  ASSERT_TRUE(seen_.await(keys.size() * length));
+  for (const std::string& key : keys) EXPECT_EQ(book.lines()[key], count_to(length)) << key;
+}
+
 TEST_P(OutboxOrder, TwoHotThenOneCold) {
   open();
   testing::Signal entered;
