@@ -33,8 +33,8 @@ struct EventManagerOptions {
   Duration retry_max_delay = std::chrono::minutes{5};
   /// Instead of the exponential policy made of the two delays above.
   std::shared_ptr<const RetryPolicy> retry_policy{};
-  /// An event that no handler here is registered for stays in the queue; it is looked at again after this
-  /// time.
+  /// An event that no handler here is registered for stays in the queue, free for other nodes. This node
+  /// leaves its whole type alone for this time, then looks again.
   Duration unhandled_delay = std::chrono::seconds{30};
 
   /// Pause between two looks into an empty queue: the first, growing to the second. A publish on this node

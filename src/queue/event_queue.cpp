@@ -149,7 +149,7 @@ std::vector<QueuedEvent> EventQueue::poll(std::size_t count) {
   QueueClaimResult result = parts_->store.claim({.owner = options.node_name,
                                                  .lease = options.abandoned_timeout,
                                                  .limit = count,
-                                                 .abandoned_limit = count,
+                                                 .suspect_limit = count,
                                                  .max_crashes = options.max_crashes,
                                                  .run_limit = count});
   if (!result.quarantined.empty()) options.metrics->increment_queue_quarantined(result.quarantined.size());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "queue/manager_core.hpp"
 
+#include <algorithm>
 #include <random>
 #include <unordered_map>
 #include <utility>
@@ -12,7 +13,7 @@
 namespace postrider {
 namespace {
 
-constexpr std::size_t most_types_named = 100;
+constexpr std::size_t most_types_left_alone = 100;
 constexpr Duration delay_after_store_failure = std::chrono::seconds{1};
 
 double random_unit() {
@@ -37,19 +38,22 @@ ManagerCore::ManagerCore(detail::QueueParts& queue, const EventManagerOptions& o
 
 ManagerCore::Fetched ManagerCore::fetch(std::size_t limit) {
   const QueueOptions& queue = queue_.options;
+  const SteadyPoint asked = queue.clock->steady_now();
   std::size_t suspects = 0;
   {
     const MutexLock lock(mutex_);
-    if (suspect_ && !held.safe(*suspect_)) suspect_.reset();
+    if (suspect_ && (asked >= suspect_->alone_until || !held.safe(suspect_->claim))) suspect_.reset();
     suspects = suspect_ ? 0 : 1;
   }
-  const SteadyPoint asked = queue.clock->steady_now();
+  const std::vector<std::string> not_ours = types_left_alone();
   QueueClaimResult claimed = queue_.store.claim({.owner = queue.node_name,
                                                  .lease = queue.abandoned_timeout,
                                                  .limit = limit,
-                                                 .abandoned_limit = suspects,
+                                                 .suspect_limit = suspects,
+                                                 .suspect_crashes = suspect_crashes(),
                                                  .max_crashes = queue.max_crashes,
-                                                 .run_limit = options_.run_size});
+                                                 .run_limit = options_.run_size,
+                                                 .without_types = not_ours});
   failpoint("queue.claimed");
   held.add(claimed.events, asked);
   queue.metrics->observe_queue_claim(claimed.events.size(), since(asked, *queue.clock));
@@ -64,9 +68,9 @@ ManagerCore::Fetched ManagerCore::fetch(std::size_t limit) {
   std::vector<QueueId> returned;
   for (const QueuedEvent& event : claimed.events) {
     if (came_back(event)) returned.push_back(event.claim.id);
-    if (suspects > 0 && event.crashes > 0) {
+    if (suspects > 0 && event.crashes >= suspect_crashes()) {
       const MutexLock lock(mutex_);
-      suspect_ = event.claim;
+      suspect_ = {event.claim, asked + queue.abandoned_timeout};
     }
   }
   std::unordered_map<std::int64_t, StoredStates> states;
@@ -171,17 +175,42 @@ Settlement ManagerCore::unhandled(const QueuedEvent& event) {
   queue_.options.metrics->increment_queue_unhandled();
   const std::string& type = event.event->type();
   bool first = false;
+  bool left_alone = false;
   {
     const MutexLock lock(mutex_);
-    first = unhandled_types_.size() < most_types_named && unhandled_types_.insert(type).second;
+    auto known = unhandled_types_.find(type);
+    first = known == unhandled_types_.end() && unhandled_types_.size() < most_types_left_alone;
+    if (first) known = unhandled_types_.emplace(type, SteadyPoint{}).first;
+    left_alone = known != unhandled_types_.end();
+    if (left_alone) known->second = queue_.options.clock->steady_now() + options_.unhandled_delay;
   }
   if (first) {
     queue_.options.log(LogLevel::warning, "postrider: no handler for events of type " + type +
                                               "; they stay in the queue (said once per type)");
   }
   Settlement settlement = release_of(event);
-  settlement.delay = options_.unhandled_delay;
+  // With too many types to remember, the event itself has to stay out of the way, also of other nodes.
+  if (!left_alone) settlement.delay = options_.unhandled_delay;
   return settlement;
+}
+
+std::vector<std::string> ManagerCore::types_left_alone() {
+  std::vector<std::string> types;
+  const SteadyPoint now = queue_.options.clock->steady_now();
+  const MutexLock lock(mutex_);
+  for (const auto& [type, until] : unhandled_types_) {
+    // A handler may have been registered since.
+    if (now < until && registry.find(type)->empty()) types.push_back(type);
+  }
+  return types;
+}
+
+std::int32_t ManagerCore::suspect_crashes() const noexcept {
+  // A first crash makes suspects of all that were in progress; alone they are worth the time only when the
+  // next one would put them into quarantine.
+  constexpr std::int32_t without_quarantine = 2;
+  const std::int32_t most = queue_.options.max_crashes;
+  return most == 0 ? without_quarantine : std::max(1, most - 1);
 }
 
 void ManagerCore::drop(const QueuedEvent& event) {
@@ -221,7 +250,7 @@ bool ManagerCore::settled(std::span<const Settlement> settlements) {
   const bool ordered = held.remove(settlements);
   const MutexLock lock(mutex_);
   for (const Settlement& one : settlements) {
-    if (suspect_ != one.claim) continue;
+    if (!suspect_ || suspect_->claim != one.claim) continue;
     suspect_.reset();
     return true;
   }

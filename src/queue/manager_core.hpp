@@ -2,8 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -25,8 +25,9 @@ class ManagerCore {
     std::vector<WorkItem> items{};
     std::size_t events = 0;
   };
-  /// Claims up to `limit` events. At most one of them is a suspect (in progress when a worker died), and none
-  /// while another suspect is being handled here: a crash can then be laid at the right door.
+  /// Claims up to `limit` events. At most one of them is a suspect (in progress when a worker died, and with
+  /// one more crash it would be set aside), and none while another suspect is being handled here: a crash can
+  /// then be laid at the right door. One that takes longer than the lease is no longer waited for.
   [[nodiscard]] Fetched fetch(std::size_t limit);
   /// Runs one item and passes on what is to be written, event by event.
   void handle(WorkItem item, const std::function<void(Settlement)>& settle);
@@ -53,8 +54,17 @@ class ManagerCore {
   detail::QueueParts& queue_;
   const EventManagerOptions& options_;
   Mutex mutex_;
-  std::optional<Claim> suspect_ POSTRIDER_GUARDED_BY(mutex_);
-  std::set<std::string> unhandled_types_ POSTRIDER_GUARDED_BY(mutex_);  // said in the log, once each
+  /// An abandoned event that has crashed so many times runs alone.
+  [[nodiscard]] std::int32_t suspect_crashes() const noexcept;
+  /// Types that this node has no handler for and leaves to others for a while.
+  [[nodiscard]] std::vector<std::string> types_left_alone() POSTRIDER_EXCLUDES(mutex_);
+
+  struct Suspect {
+    Claim claim{};
+    SteadyPoint alone_until{};
+  };
+  std::optional<Suspect> suspect_ POSTRIDER_GUARDED_BY(mutex_);
+  std::map<std::string, SteadyPoint> unhandled_types_ POSTRIDER_GUARDED_BY(mutex_);  // left alone until then
 };
 
 }  // namespace postrider

@@ -38,13 +38,17 @@ struct QueueClaimRequest {
   std::string_view owner{};
   Duration lease{};
   std::size_t limit = 0;
-  /// How many of them may be abandoned ones: in progress when their worker died or fell silent.
-  std::size_t abandoned_limit = 0;
+  /// How many of them may be *suspects*: abandoned ones (in progress when their worker died or fell silent)
+  /// to which that has happened `suspect_crashes` times or more, this time included.
+  std::size_t suspect_limit = 0;
+  std::int32_t suspect_crashes = 1;
   /// An abandoned event that reaches this many crashes is put into quarantine instead of being claimed. 0:
   /// never.
   std::int32_t max_crashes = 3;
   /// How many events of one ordering key are taken at most, from the head on.
   std::size_t run_limit = 1;
+  /// Events of these types are left where they are; a key whose head is one waits.
+  std::span<const std::string> without_types{};
 };
 
 struct QueueClaimResult {

@@ -34,6 +34,12 @@ SteadyPoint steady_now() {
   return std::chrono::steady_clock::now();
 }
 
+std::string types_between_nuls(std::span<const std::string> types) {
+  std::string text;
+  for (const std::string& type : types) text.append(1, '\0').append(type).append(1, '\0');
+  return text;
+}
+
 }  // namespace
 
 ClaimMemory::Plan ClaimMemory::plan(SteadyPoint now) {
@@ -71,7 +77,8 @@ QueueClaimer::QueueClaimer(Link& link, const QueueSql& sql, const QueueClaimRequ
       now_(now),
       memory_(memory),
       plan_(memory.plan(steady_now())),
-      abandoned_left_(request.abandoned_limit),
+      suspects_left_(request.suspect_limit),
+      types_(types_between_nuls(request.without_types)),
       walked_to_(plan_.last_key),
       from_beginning_(!plan_.last_key.has_value()) {}
 
@@ -108,13 +115,18 @@ void QueueClaimer::scan(const ClaimCursor::Scan& scan) {
   for (const Place& place : first_due(scan)) scan_level(place);
 }
 
+std::int64_t QueueClaimer::crashes_below() const {
+  // The column is a 32-bit one.
+  return suspects_left_ > 0 ? std::numeric_limits<std::int64_t>::max() : request_.suspect_crashes - 1;
+}
+
 std::vector<QueueClaimer::Place> QueueClaimer::first_due(const ClaimCursor::Scan& scan) {
   std::vector<Value> params;
   for (int level = max_priority; level >= 0; --level) {
     const auto& after = scan.after[static_cast<std::size_t>(level)];
     const std::int64_t available_at = after ? after->available_at.time_since_epoch().count() : earliest;
     params.insert(params.end(), {Value(available_at), Value(after ? after->id + 1 : 0), Value(available_at),
-                                 Value(now_), Value(now_), Value(abandoned_left_ > 0)});
+                                 Value(now_), Value(now_), Value(crashes_below()), Value(Blob{types_})});
   }
   std::vector<Place> places;
   Duration cost{};
@@ -132,9 +144,15 @@ std::vector<QueueClaimer::Place> QueueClaimer::first_due(const ClaimCursor::Scan
 void QueueClaimer::scan_level(Place from) {
   while (room() > 0) {
     const std::size_t wanted = room();
-    const std::array<Value, 8> params{
-        Value(from.level), Value(from.available_at),   Value(from.id), Value(from.available_at), Value(now_),
-        Value(now_),       Value(abandoned_left_ > 0), Value(wanted)};
+    const std::array<Value, 9> params{Value(from.level),
+                                      Value(from.available_at),
+                                      Value(from.id),
+                                      Value(from.available_at),
+                                      Value(now_),
+                                      Value(now_),
+                                      Value(crashes_below()),
+                                      Value(Blob{types_}),
+                                      Value(wanted)};
     std::vector<Row> rows;
     link_.run(sql_.lock_due, params, [&](const RowView& row) { rows.push_back(read_row(row)); });
     for (Row& row : rows) {
@@ -181,7 +199,8 @@ QueueClaimer::Row QueueClaimer::read_row(const RowView& row) const {
 
 QueueClaimer::Fate QueueClaimer::consider(const Row& row) {
   if (row.abandoned) {
-    if (abandoned_left_ == 0) return Fate::left;
+    const bool suspect = row.event.crashes >= request_.suspect_crashes;
+    if (suspect && suspects_left_ == 0) return Fate::left;
     if (request_.max_crashes > 0 && row.event.crashes >= request_.max_crashes) {
       reasons_.push_back("in progress when its worker died " + std::to_string(row.event.crashes) +
                          " times (last: " + row.owner + ")");
@@ -190,7 +209,7 @@ QueueClaimer::Fate QueueClaimer::consider(const Row& row) {
       quarantined_.push_back(QueueId{row.id});
       return Fate::set_aside;
     }
-    --abandoned_left_;
+    if (suspect) --suspects_left_;
   }
   ++taken_;
   unwritten_.push_back(row.id);

@@ -69,6 +69,8 @@ class QueueClaimer {
   void scan(const ClaimCursor::Scan& scan);
   [[nodiscard]] std::vector<Place> first_due(const ClaimCursor::Scan& scan);
   void scan_level(Place from);
+  /// Which abandoned rows may be had.
+  [[nodiscard]] std::int64_t crashes_below() const;
   [[nodiscard]] Row read_row(const RowView& row) const;
   /// What becomes of a locked row; the caller keeps it when it is taken.
   Fate consider(const Row& row);
@@ -92,7 +94,8 @@ class QueueClaimer {
   const ClaimMemory::Plan plan_;
 
   std::size_t taken_ = 0;
-  std::size_t abandoned_left_;
+  std::size_t suspects_left_;
+  const std::string types_;  // that are not wanted
   std::vector<Row> due_;     // without key
   std::deque<KeyRun> runs_;  // pointers to them stay
   std::vector<std::int64_t> unwritten_;

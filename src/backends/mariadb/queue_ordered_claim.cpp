@@ -71,8 +71,9 @@ bool QueueClaimer::fetch_heads() {
   for (const Head& head : heads_) ids.push_back(head.id);
   std::sort(ids.begin(), ids.end());
   std::unordered_set<std::int64_t> eligible;
-  const std::array<Value, 2> now{Value(now_), Value(now_)};
-  run_list(link_, sql_.eligible, {}, ids, now, [&](const RowView& row) { eligible.insert(row.integer(0)); });
+  const std::array<Value, 3> after{Value(now_), Value(now_), Value(Blob{types_})};
+  run_list(link_, sql_.eligible, {}, ids, after,
+           [&](const RowView& row) { eligible.insert(row.integer(0)); });
   for (Head& head : heads_) head.eligible = eligible.contains(head.id);
   return true;
 }
@@ -115,7 +116,8 @@ void QueueClaimer::extend(std::span<KeyRun* const> runs, std::size_t most) {
   for (std::size_t i = 0; i < sized.places; ++i) {
     const bool used = i < runs.size();
     if (used) at.emplace(runs[i]->key, i);
-    params.insert(params.end(), {Value(now_), Value(now_), used ? Value(Blob{runs[i]->key}) : Value(nullptr),
+    params.insert(params.end(), {Value(now_), Value(now_), Value(Blob{types_}),
+                                 used ? Value(Blob{runs[i]->key}) : Value(nullptr),
                                  Value(used ? runs[i]->last_id : 0), Value(length)});
   }
   struct Planned {
@@ -165,8 +167,8 @@ QueueClaimer::Rows QueueClaimer::lock(const std::vector<std::int64_t>& ids) {
   Rows rows;
   std::vector<std::int64_t> sorted = ids;
   std::sort(sorted.begin(), sorted.end());
-  const std::array<Value, 2> now{Value(now_), Value(now_)};
-  run_list(link_, sql_.lock_rows, {}, sorted, now, [&](const RowView& row) {
+  const std::array<Value, 3> after{Value(now_), Value(now_), Value(Blob{types_})};
+  run_list(link_, sql_.lock_rows, {}, sorted, after, [&](const RowView& row) {
     Row locked = read_row(row);
     const std::int64_t id = locked.id;
     rows.emplace(id, std::move(locked));

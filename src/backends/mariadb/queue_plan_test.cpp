@@ -47,10 +47,10 @@ class MariadbQueuePlanTest : public MariadbPlanFixture {
     for (const std::int64_t from : {early, now - 1}) {
       std::vector<Value> levels;
       for (int level = 0; level <= max_priority; ++level) {
-        levels.insert(levels.end(), {from, 0, from, now, now, 1});
+        levels.insert(levels.end(), {from, 0, from, now, now, 9, ""});
       }
       expect_plan(sql.first_due, levels, "event_queue_due");
-      expect_plan(sql.lock_due, {0, from, 17, from, now, now, 1, 500}, "event_queue_due");
+      expect_plan(sql.lock_due, {0, from, 17, from, now, now, 9, "", 500}, "event_queue_due");
     }
     for (const std::string& heads : {sql.first_heads, sql.next_heads}) {
       const std::vector<Line> lines = explain(heads, {"k1", 512});
@@ -73,8 +73,8 @@ class MariadbQueuePlanTest : public MariadbPlanFixture {
         before.insert(before.end(), after.begin(), after.end());
         return before;
       };
-      expect_plan(sql.eligible.for_count(count).sql, with({}, {now, now}), "PRIMARY");
-      expect_plan(sql.lock_rows.for_count(count).sql, with({}, {now, now}), "PRIMARY");
+      expect_plan(sql.eligible.for_count(count).sql, with({}, {now, now, ""}), "PRIMARY");
+      expect_plan(sql.lock_rows.for_count(count).sql, with({}, {now, now, ""}), "PRIMARY");
       expect_plan(sql.take.for_count(count).sql, with({"n", now, now, now}), "PRIMARY");
       expect_plan(sql.lock_held.for_count(count).sql, with({}), "PRIMARY");
       expect_plan(sql.lock_idle.for_count(count).sql, with({}), "PRIMARY");
@@ -87,7 +87,7 @@ class MariadbQueuePlanTest : public MariadbPlanFixture {
       expect_plan(sql.load_states.for_count(count).sql, with({}, {}, 10), "PRIMARY");
       if (count <= 16) {
         std::vector<Value> keys;
-        for (std::size_t i = 0; i < count; ++i) keys.insert(keys.end(), {now, now, "big", 0, 25});
+        for (std::size_t i = 0; i < count; ++i) keys.insert(keys.end(), {now, now, "", "big", 0, 25});
         expect_plan(sql.followers.for_count(count).sql, keys, "event_queue_key");
       }
     }

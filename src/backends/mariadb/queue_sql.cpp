@@ -22,15 +22,22 @@ constexpr std::string_view insert_unit =
     "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, COALESCE(" POSTRIDER_AT ", " POSTRIDER_AT
     ", UTC_TIMESTAMP(6)), " POSTRIDER_NOW ", " POSTRIDER_NOW ", " POSTRIDER_AT ")";
 
-/// Parameters: now, now.
-#define POSTRIDER_ELIGIBLE \
-  "(available_at <= " POSTRIDER_AT " AND (status = 0 OR lease_until <= " POSTRIDER_AT "))"
+/// Parameter: types between NULs (see `types_between_nuls`), so that no type can look like two.
+#define POSTRIDER_OTHER_TYPE "INSTR(?, CONCAT(CHAR(0), event_type, CHAR(0))) = 0"
+
+/// Parameters: now, now, types.
+#define POSTRIDER_ELIGIBLE                                                                                   \
+  "(available_at <= " POSTRIDER_AT " AND (status = 0 OR lease_until IS NULL OR lease_until <= " POSTRIDER_AT \
+  ") AND " POSTRIDER_OTHER_TYPE ")"
 
 /// The place in the order of claims from which on rows are looked for, as two ranges of the index.
-/// Parameters: available_at, id, available_at, now, now, abandoned.
+/// Parameters: available_at, id, available_at, now, now, the number of crashes that abandoned ones must be
+/// below, types.
 #define POSTRIDER_DUE_FROM                                                          \
   "((available_at = " POSTRIDER_AT " AND id >= ?) OR (available_at > " POSTRIDER_AT \
-  " AND available_at <= " POSTRIDER_AT ")) AND (status = 0 OR (lease_until <= " POSTRIDER_AT " AND ? = 1))"
+  " AND available_at <= " POSTRIDER_AT                                              \
+  ")) AND (status = 0 OR ((lease_until IS NULL OR lease_until <= " POSTRIDER_AT     \
+  ") AND crashes < ?)) AND " POSTRIDER_OTHER_TYPE
 
 std::string over(const Identifier& schema, std::string_view text) {
   const std::string prefix = schema.str() + "_event_";
@@ -96,15 +103,16 @@ QueueSql::QueueSql(const Identifier& schema)
           " AND quarantined_at IS NULL FOR UPDATE SKIP LOCKED")),
       // Assignments happen from left to right: an abandoned row still is 1 when its crash is counted.
       take(over(schema,
-                "UPDATE {queue} FORCE INDEX (PRIMARY) SET crashes = crashes + status, status = 1, "
-                "attempts = attempts + 1, token = token % 1000000000000000000 + 1, owner = ?, lease_until "
+                "UPDATE {queue} FORCE INDEX (PRIMARY) SET crashes = LEAST(crashes, 2147483646) + status, "
+                "status = 1, attempts = LEAST(attempts, 2147483646) + 1, token = token % 1000000000000000000 "
+                "+ 1, owner = ?, lease_until "
                 "= " POSTRIDER_AT ", processing_started_at = " POSTRIDER_AT ", updated_at = " POSTRIDER_AT
                 ", room = NULL WHERE id IN ({list})")),
-      quarantine(
-          over(schema,
-               "UPDATE {queue} SET quarantined_at = " POSTRIDER_AT ", updated_at = " POSTRIDER_AT
-               ", crashes = crashes + 1, status = 0, token = token % 1000000000000000000 + 1, owner = NULL, "
-               "lease_until = NULL, last_error = ? WHERE id = ?")),
+      quarantine(over(schema,
+                      "UPDATE {queue} SET quarantined_at = " POSTRIDER_AT ", updated_at = " POSTRIDER_AT
+                      ", crashes = LEAST(crashes, 2147483646) + 1, status = 0, token = token % "
+                      "1000000000000000000 + 1, owner = NULL, "
+                      "lease_until = NULL, last_error = ? WHERE id = ?")),
       lock_held(over(schema,
                      "SELECT id, token, status FROM {queue} FORCE INDEX (PRIMARY) WHERE id IN ({list}) "
                      "FOR UPDATE")),
@@ -123,10 +131,10 @@ QueueSql::QueueSql(const Identifier& schema)
       retry(over(schema, "UPDATE {queue} SET status = 0, available_at = " POSTRIDER_NOW
                          " + INTERVAL ? MICROSECOND, owner = NULL, lease_until = NULL, last_error = ?, "
                          "updated_at = " POSTRIDER_NOW " WHERE id = ?")),
-      release(
-          over(schema,
-               "UPDATE {queue} FORCE INDEX (PRIMARY) SET status = 0, attempts = attempts - 1, owner = NULL, "
-               "lease_until = NULL, updated_at = " POSTRIDER_NOW " WHERE id IN ({list})")),
+      release(over(schema,
+                   "UPDATE {queue} FORCE INDEX (PRIMARY) SET status = 0, attempts = GREATEST(attempts, 1) - "
+                   "1, owner = NULL, "
+                   "lease_until = NULL, updated_at = " POSTRIDER_NOW " WHERE id IN ({list})")),
       postpone(over(schema, "UPDATE {queue} SET available_at = GREATEST(available_at, " POSTRIDER_NOW
                             " + INTERVAL ? MICROSECOND) WHERE id = ?")),
       move(over(

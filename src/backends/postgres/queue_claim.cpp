@@ -30,7 +30,7 @@ QueueClaimer::QueueClaimer(Connection& connection, const QueueSql& sql, const Qu
       now_(now),
       memory_(memory),
       plan_(memory.plan(steady_now())),
-      abandoned_left_(request.abandoned_limit) {}
+      suspects_left_(request.suspect_limit) {}
 
 QueueClaimResult QueueClaimer::run() {
   const bool ordered = plan_.look_for_ordered && plan_.expect_ordered;
@@ -76,11 +76,11 @@ void QueueClaimer::scan_until_full(std::size_t most, const ScanOnce& scan_once) 
   ClaimCursor::Scan scan = plan_.scan;
   std::size_t left = most;
   for (int scans = 1;; ++scans) {
-    const std::size_t allowed = abandoned_left_;
+    const std::size_t allowed = suspects_left_;
     const Scanned got = scan_once(scan, left);
     left -= std::min(left, got.claimed);
     if (left == 0 || scans == most_scans) return;
-    const bool passed_over = allowed > 0 && got.abandoned == allowed;
+    const bool passed_over = allowed > 0 && got.suspects == allowed;
     if (passed_over || got.quarantined > 0) continue;
     if (scan.full || !memory_.full_scan_allowed(steady_now())) return;
     scan = {};
@@ -103,11 +103,19 @@ void QueueClaimer::bind_scan(const ClaimCursor::Scan& scan, std::size_t limit, b
     params_.element_int8(*after ? (*after)->id : std::numeric_limits<std::int64_t>::min());
   }
   params_.end_array();
-  params_.int8(static_cast<std::int64_t>(abandoned_left_))
+  params_.int8(static_cast<std::int64_t>(suspects_left_))
       .int4(request_.max_crashes)
       .int8(static_cast<std::int64_t>(limit))
       .boolean(unless_ordered)
       .timestamp(now_);
+  bind_types();
+  params_.int4(request_.suspect_crashes);
+}
+
+void QueueClaimer::bind_types() {
+  params_.begin_array(oid::text, request_.without_types.size());
+  for (const std::string& type : request_.without_types) params_.element(type);
+  params_.end_array();
 }
 
 QueueClaimer::Scanned QueueClaimer::read_scan(const ClaimCursor::Scan& scan, const Result& rows,
@@ -136,11 +144,14 @@ QueueClaimer::Scanned QueueClaimer::read_scan(const ClaimCursor::Scan& scan, con
                                          rows.int8(row, queue_row::id)};
     auto& known = last[static_cast<std::size_t>(std::clamp(priority, 0, max_priority))];
     if (!known || *known < position) known = position;
-    if (rows.boolean(row, queue_row::abandoned)) ++got.abandoned;
+    if (rows.boolean(row, queue_row::abandoned) &&
+        rows.int4(row, queue_row::crashes) >= request_.suspect_crashes) {
+      ++got.suspects;
+    }
     ++got.claimed;
     unordered_.push_back({position, read_row(rows, row)});
   }
-  abandoned_left_ -= std::min(abandoned_left_, got.abandoned);
+  suspects_left_ -= std::min(suspects_left_, got.suspects);
   if (got.claimed < limit) walked += ended - before;
   const bool measured = began.has_value() && scan.full;
   memory_.scanned(last, measured ? std::optional(walked) : std::nullopt, steady_now());

@@ -32,6 +32,7 @@ class QueueClaimer {
   struct Candidate {
     std::int64_t id;
     bool abandoned;
+    bool suspect;
     bool quarantine;
   };
   /// A key whose head we hold locked.
@@ -45,7 +46,7 @@ class QueueClaimer {
   struct Scanned {
     std::size_t claimed = 0;
     std::size_t quarantined = 0;
-    std::size_t abandoned = 0;
+    std::size_t suspects = 0;
   };
 
   // queue_claim.cpp
@@ -55,6 +56,7 @@ class QueueClaimer {
   using ScanOnce = std::function<Scanned(const ClaimCursor::Scan& scan, std::size_t limit)>;
   void scan_until_full(std::size_t most, const ScanOnce& scan_once);
   void bind_scan(const ClaimCursor::Scan& scan, std::size_t limit, bool unless_ordered);
+  void bind_types();
   Scanned read_scan(const ClaimCursor::Scan& scan, const Result& rows, std::size_t limit,
                     std::optional<TimePoint> began, TimePoint ended);
   [[nodiscard]] QueuedEvent read_row(const Result& rows, int row) const;
@@ -72,13 +74,13 @@ class QueueClaimer {
   [[nodiscard]] Result walk(const std::optional<std::string>& after, const std::string& up_to,
                             std::size_t keys);
   void lock_runs(std::vector<KeyRun> found);
-  /// Decides how much of the runs is taken: `most` events at most, and of the abandoned ones not more than
-  /// `abandoned`. Returns how many of each there are.
+  /// Decides how much of the runs is taken: `most` events at most, and of the suspects not more than
+  /// `suspects`. Returns how many of each there are.
   struct Selected {
     std::size_t events = 0;
-    std::size_t abandoned = 0;
+    std::size_t suspects = 0;
   };
-  Selected select(std::size_t most, std::size_t abandoned);
+  Selected select(std::size_t most, std::size_t suspects);
   void take();
   void remember_key();
   Scanned scan_in_transaction(const ClaimCursor::Scan& scan, std::size_t limit);
@@ -91,7 +93,7 @@ class QueueClaimer {
   ClaimMemory::Plan plan_;
   Params params_;
 
-  std::size_t abandoned_left_;
+  std::size_t suspects_left_;
   struct Claimed {
     ClaimCursor::Position position;
     QueuedEvent event;

@@ -34,15 +34,14 @@ bool reaches(std::int32_t crashes, std::int32_t most) {
 void QueueClaimer::claim_with_order() {
   collect_runs();
   const std::size_t half = request_.limit / 2 + (request_.limit % 2 != 0 && plan_.odd_to_ordered ? 1U : 0U);
-  const Selected share = select(half, request_.abandoned_limit);
-  abandoned_left_ = request_.abandoned_limit - share.abandoned;
+  const Selected share = select(half, request_.suspect_limit);
+  suspects_left_ = request_.suspect_limit - share.suspects;
   if (share.events < request_.limit) {
     scan_until_full(request_.limit - share.events, [&](const ClaimCursor::Scan& scan, std::size_t limit) {
       return scan_in_transaction(scan, limit);
     });
   }
-  (void)select(request_.limit - std::min(request_.limit, unordered_.size()),
-               abandoned_left_ + share.abandoned);
+  (void)select(request_.limit - std::min(request_.limit, unordered_.size()), suspects_left_ + share.suspects);
   take();
   remember_key();
 }
@@ -71,7 +70,7 @@ void QueueClaimer::collect_runs() {
     }
     if (!found.empty()) {
       lock_runs(std::move(found));
-      rows = select(std::numeric_limits<std::size_t>::max(), request_.abandoned_limit).events;
+      rows = select(std::numeric_limits<std::size_t>::max(), request_.suspect_limit).events;
     }
     // Keys of the page are left when there seemed to be no room for them; rows that are set aside need none.
     if (row < keys.rows() || static_cast<std::size_t>(row) == page) {
@@ -99,6 +98,7 @@ Result QueueClaimer::walk(const std::optional<std::string>& after, const std::st
       .text(up_to)
       .int8(static_cast<std::int64_t>(keys))
       .timestamp(now_);
+  bind_types();
   pipeline.send(sql_.walk, params_);
   std::vector<Result> results = pipeline.finish();
   return std::move(results.back());
@@ -112,6 +112,7 @@ void QueueClaimer::lock_runs(std::vector<KeyRun> found) {
   for (const KeyRun& run : found) params_.element_int8(run.head);
   params_.end_array();
   params_.timestamp(now_);
+  bind_types();
   pipeline.send(sql_.lock_heads, params_);
   if (behind > 0) {
     // In a statement of its own: whoever held a head before us has finished with its followers by the time
@@ -124,13 +125,18 @@ void QueueClaimer::lock_runs(std::vector<KeyRun> found) {
     for (const KeyRun& run : found) params_.element_int8(run.head);
     params_.end_array();
     params_.int8(static_cast<std::int64_t>(behind)).timestamp(now_);
+    bind_types();
     pipeline.send(sql_.lock_followers, params_);
   }
   const std::vector<Result> results = pipeline.finish();
 
   const auto candidate = [&](const Result& rows, int row, std::int64_t id, int column) -> Candidate {
     const bool abandoned = rows.boolean(row, column);
-    return {id, abandoned, abandoned && reaches(rows.int4(row, column + 1), request_.max_crashes)};
+    const std::int32_t crashes = rows.int4(row, column + 1);
+    return {.id = id,
+            .abandoned = abandoned,
+            .suspect = abandoned && reaches(crashes, request_.suspect_crashes),
+            .quarantine = abandoned && reaches(crashes, request_.max_crashes)};
   };
   const Result& heads = results.at(0);
   for (int row = 0; row < heads.rows(); ++row) {
@@ -157,18 +163,18 @@ void QueueClaimer::lock_runs(std::vector<KeyRun> found) {
   }
 }
 
-QueueClaimer::Selected QueueClaimer::select(std::size_t most, std::size_t abandoned) {
+QueueClaimer::Selected QueueClaimer::select(std::size_t most, std::size_t suspects) {
   Selected selected;
   for (KeyRun& run : runs_) {
     run.taken = 0;
     for (const Candidate& row : run.rows) {
       if (!row.quarantine && selected.events == most) break;  // setting aside needs no room
-      if (row.abandoned && !row.quarantine && selected.abandoned == abandoned) break;
-      if (row.abandoned && abandoned == 0) break;  // none is touched then
+      if (row.suspect && !row.quarantine && selected.suspects == suspects) break;
+      if (row.suspect && suspects == 0) break;  // none is touched then
       ++run.taken;
       if (row.quarantine) continue;
       ++selected.events;
-      if (row.abandoned) ++selected.abandoned;
+      if (row.suspect) ++selected.suspects;
     }
   }
   return selected;

@@ -37,8 +37,10 @@ class Texts {
     if (word == "next") return "nextval('" + schema_ + ".event_log_numbers')";
     if (word == "numbers") return "hashtextextended('postrider numbers of the log of " + schema_ + "', 0)";
     if (word == "free") {
-      return "q.available_at <= " + now + " AND (q.status = 0 OR q.lease_until <= " + now + ")";
+      return "q.available_at <= " + now +
+             " AND (q.status = 0 OR q.lease_until IS NULL OR q.lease_until <= " + now + ")";
     }
+    if (word == "other_than") return "NOT (q.event_type = ANY($" + std::string(parameter) + "::text[]))";
     if (word == "insert") {
       return expand(
           "INSERT INTO {queue} (event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, "
@@ -66,8 +68,9 @@ class Texts {
              "processing_started_at = CASE WHEN p.quarantine THEN t.processing_started_at ELSE " +
              now + " END, updated_at = " + now + ", quarantined_at = CASE WHEN p.quarantine THEN " + now +
              " END, "
-             "last_error = CASE WHEN p.quarantine THEN 'in progress when its worker died ' || t.crashes + 1 "
-             "|| ' times (last: ' || coalesce(t.owner, 'unknown') || ')' ELSE t.last_error END";
+             "last_error = CASE WHEN p.quarantine THEN 'in progress when its worker died ' || "
+             "least(t.crashes, 2147483646) + 1 || ' times (last: ' || coalesce(t.owner, 'unknown') || ')' "
+             "ELSE t.last_error END";
     }
     if (word == "row") {
       return "t.event_id, t.event_type, t.aggregate_type, t.aggregate_id, t.tenant_id, t.ordering_key, "
@@ -114,34 +117,37 @@ QueueSql::QueueSql(const Identifier& schema)
       // so that abandoned rows beyond their limit are passed over.
       claim(Texts(schema)(
           "WITH seen AS MATERIALIZED (SELECT x.ctid AS place, x.abandoned, "
-          "x.abandoned AND $7::int > 0 AND x.crashes + 1 >= $7::int AS quarantine, "
+          "x.abandoned AND x.crashes >= $12::int - 1 AS suspect, "
+          "x.abandoned AND $7::int > 0 AND x.crashes >= $7::int - 1 AS quarantine, "
           "clock_timestamp() AS seen_at "
           "FROM unnest($3::smallint[], $4::timestamptz[], $5::bigint[]) WITH ORDINALITY "
           "AS l(priority, after_at, after_id, number) "
           "CROSS JOIN LATERAL (SELECT q.ctid, q.status = 1 AS abandoned, q.crashes FROM {queue} AS q "
           "WHERE q.ordering_key IS NULL AND q.quarantined_at IS NULL AND q.priority = l.priority "
           "AND (q.available_at, q.id) > (l.after_at, l.after_id) AND q.available_at <= {now:10} "
-          "AND (q.status = 0 OR (q.lease_until <= {now:10} AND $6::bigint > 0)) "
+          "AND (q.status = 0 OR ((q.lease_until IS NULL OR q.lease_until <= {now:10}) "
+          "AND ($6::bigint > 0 OR q.crashes < $12::int - 1))) AND {other_than:11} "
           "ORDER BY q.available_at, q.id LIMIT $8::bigint FOR UPDATE SKIP LOCKED) AS x "
           "ORDER BY l.number LIMIT CASE WHEN $9::boolean AND EXISTS (SELECT 1 FROM {queue} "
           "WHERE ordering_key IS NOT NULL AND quarantined_at IS NULL) THEN 0 ELSE $8::bigint END), "
-          "p AS (SELECT place, abandoned, quarantine, seen_at, "
-          "count(*) FILTER (WHERE abandoned AND NOT quarantine) OVER (ROWS UNBOUNDED PRECEDING) AS number "
+          "p AS (SELECT place, abandoned, suspect, quarantine, seen_at, "
+          "count(*) FILTER (WHERE suspect AND NOT quarantine) OVER (ROWS UNBOUNDED PRECEDING) AS number "
           "FROM seen) "
           "UPDATE {queue} AS t SET {claim:10} FROM p WHERE t.ctid = p.place "
-          "AND (NOT p.abandoned OR p.quarantine OR p.number <= $6::bigint) RETURNING {row}, p.seen_at")),
+          "AND (NOT p.suspect OR p.quarantine OR p.number <= $6::bigint) RETURNING {row}, p.seen_at")),
       probe(Texts(schema)("SELECT clock_timestamp(), EXISTS (SELECT 1 FROM {queue} "
                           "WHERE ordering_key IS NOT NULL AND quarantined_at IS NULL), clock_timestamp()")),
       clock(Texts(schema)("SELECT clock_timestamp()")),
 
       // From key to key: each step jumps behind the last row that the key before could have.
       walk(Texts(schema)(
-          "WITH RECURSIVE walk AS ((SELECT q.ordering_key, q.id, {free:5} AS free, 1 AS number "
+          "WITH RECURSIVE walk AS ((SELECT q.ordering_key, q.id, {free:5} AND {other_than:6} AS free, 1 AS "
+          "number "
           "FROM {queue} AS q WHERE q.ordering_key IS NOT NULL AND q.quarantined_at IS NULL "
           "AND (q.ordering_key, q.id) > ($1::text, $2::bigint) AND q.ordering_key <= $3::text "
           "ORDER BY q.ordering_key, q.id LIMIT 1) "
           "UNION ALL SELECT x.ordering_key, x.id, x.free, w.number + 1 FROM walk AS w CROSS JOIN LATERAL "
-          "(SELECT q.ordering_key, q.id, {free:5} AS free FROM {queue} AS q "
+          "(SELECT q.ordering_key, q.id, {free:5} AND {other_than:6} AS free FROM {queue} AS q "
           "WHERE q.ordering_key IS NOT NULL AND q.quarantined_at IS NULL "
           "AND (q.ordering_key, q.id) > (w.ordering_key, 9223372036854775807) AND q.ordering_key <= $3::text "
           "ORDER BY q.ordering_key, q.id LIMIT 1) AS x WHERE w.number < $4::bigint) "
@@ -150,7 +156,8 @@ QueueSql::QueueSql(const Identifier& schema)
       lock_heads(Texts(schema)(
           "SELECT u.place, x.abandoned, x.crashes FROM unnest($1::bigint[]) WITH ORDINALITY AS u(id, place) "
           "CROSS JOIN LATERAL (SELECT q.status = 1 AS abandoned, q.crashes FROM {queue} AS q "
-          "WHERE q.id = u.id AND q.quarantined_at IS NULL AND {free:2} FOR UPDATE SKIP LOCKED) AS x")),
+          "WHERE q.id = u.id AND q.quarantined_at IS NULL AND {free:2} AND {other_than:3} FOR UPDATE SKIP "
+          "LOCKED) AS x")),
       // `number` counts the rows behind the head before any is skipped: a gap in it shows a row that is not
       // free, or that could not be locked.
       lock_followers(Texts(schema)(
@@ -160,7 +167,8 @@ QueueSql::QueueSql(const Identifier& schema)
           "(SELECT q.id FROM {queue} AS q WHERE q.ordering_key = u.key AND q.quarantined_at IS NULL "
           "AND q.id > u.head ORDER BY q.id LIMIT $3::bigint) AS n) AS m "
           "CROSS JOIN LATERAL (SELECT q.status = 1 AS abandoned, q.crashes FROM {queue} AS q "
-          "WHERE q.id = m.id AND q.quarantined_at IS NULL AND {free:4} FOR UPDATE SKIP LOCKED) AS x")),
+          "WHERE q.id = m.id AND q.quarantined_at IS NULL AND {free:4} AND {other_than:5} FOR UPDATE SKIP "
+          "LOCKED) AS x")),
       take(
           Texts(schema)("UPDATE {queue} AS t SET {claim:6} "
                         "FROM unnest($3::bigint[], $4::boolean[], $5::boolean[]) WITH ORDINALITY "

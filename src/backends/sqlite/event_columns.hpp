@@ -15,6 +15,7 @@ inline constexpr std::string_view event_columns =
     "event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, payload_bytes, "
     "headers, occurred_at, created_at";
 inline constexpr int event_column_count = 11;
+inline constexpr int event_type_column = 1;
 
 [[nodiscard]] inline std::int64_t micros(TimePoint time) {
   return time.time_since_epoch().count();

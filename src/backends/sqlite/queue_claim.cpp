@@ -22,6 +22,10 @@ std::int32_t count(std::int64_t number) {
       std::clamp<std::int64_t>(number, 0, std::numeric_limits<std::int32_t>::max()));
 }
 
+std::int32_t one_more(std::int64_t number) {
+  return std::min(count(number), std::numeric_limits<std::int32_t>::max() - 1) + 1;
+}
+
 }  // namespace
 
 // ---- KeyWalk
@@ -67,7 +71,8 @@ QueueClaim::QueueClaim(Connection& connection, const QueueSql& sql, const QueueC
       request_(request),
       now_(now),
       odd_to_keys_(turn.odd_to_keys),
-      walk_(connection, sql, std::move(turn.key)) {}
+      walk_(connection, sql, std::move(turn.key)),
+      without_types_(request.without_types.begin(), request.without_types.end()) {}
 
 QueueTurn QueueClaim::turn() const {
   return {.key = walk_.at(), .odd_to_keys = odd_to_keys_ != (request_.limit % 2 == 1)};
@@ -90,6 +95,7 @@ std::optional<std::vector<QueuedEvent>> QueueClaim::find_fresh() {
     Statement statement = connection_.prepare(sql_.due);
     statement.with(priority, now_, now_);
     while (fresh.size() < request_.limit && statement.step()) {
+      if (unwanted(statement)) continue;
       if (statement.integer(column_status) != 0 || statement.integer(column_token) != 0) return std::nullopt;
       fresh.push_back(read(statement, Fate::take).event);
     }
@@ -185,21 +191,26 @@ bool QueueClaim::blocked(const Statement& row) const {
   return row.integer(column_lease_until) > now_;
 }
 
+bool QueueClaim::unwanted(const Statement& row) const {
+  return !without_types_.empty() && without_types_.contains(row.text(event_type_column));
+}
+
 QueueClaim::Fate QueueClaim::judge(const Statement& row) const {
+  if (unwanted(row)) return Fate::leave;
   if (row.integer(column_status) == 0) return Fate::take;
-  if (request_.max_crashes > 0 && row.integer(column_crashes) + 1 >= request_.max_crashes) {
-    return Fate::quarantine;
-  }
-  return abandoned_ < request_.abandoned_limit ? Fate::take : Fate::leave;
+  const std::int32_t crashes = one_more(row.integer(column_crashes));
+  if (request_.max_crashes > 0 && crashes >= request_.max_crashes) return Fate::quarantine;
+  const bool suspect = crashes >= request_.suspect_crashes;
+  return !suspect || suspects_ < request_.suspect_limit ? Fate::take : Fate::leave;
 }
 
 QueueClaim::Found QueueClaim::read(const Statement& row, Fate fate) {
   const bool abandoned = row.integer(column_status) != 0;
-  if (abandoned && fate == Fate::take) ++abandoned_;
   Found found{.event = {}, .fate = fate, .owner = std::string(row.text(column_owner))};
   QueuedEvent& event = found.event;
   event.claim = {.id = QueueId{row.integer(column_id)}, .token = next_token(row.integer(column_token))};
-  event.crashes = count(row.integer(column_crashes) + (abandoned ? 1 : 0));
+  event.crashes = abandoned ? one_more(row.integer(column_crashes)) : count(row.integer(column_crashes));
+  if (abandoned && fate == Fate::take && event.crashes >= request_.suspect_crashes) ++suspects_;
   if (fate == Fate::quarantine) return found;
   const OutboxColumns columns = read_event(row);
   DecodedEvent decoded = decode_event(columns);
@@ -207,7 +218,7 @@ QueueClaim::Found QueueClaim::read(const Statement& row, Fate fate) {
   event.decode_error = std::move(decoded.error);
   event.priority = static_cast<int>(row.integer(column_priority));
   event.ordering_key = std::string(columns.ordering_key);
-  event.attempts = count(row.integer(column_attempts) + 1);
+  event.attempts = one_more(row.integer(column_attempts));
   event.created_at = columns.created_at;
   event.processing_started_at = TimePoint(Duration(now_));
   return found;

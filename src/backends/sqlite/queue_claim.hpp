@@ -6,6 +6,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "backends/sqlite/connection.hpp"
@@ -82,6 +84,7 @@ class QueueClaim {
   void extend_run(std::size_t limit);
 
   [[nodiscard]] bool blocked(const Statement& row) const;
+  [[nodiscard]] bool unwanted(const Statement& row) const;
   [[nodiscard]] Fate judge(const Statement& row) const;
   [[nodiscard]] Found read(const Statement& row, Fate fate);
   void write(std::vector<Found> found, std::vector<QueuedEvent>& taken);
@@ -93,7 +96,8 @@ class QueueClaim {
   const bool odd_to_keys_;
   KeyWalk walk_;
   std::optional<Run> run_;
-  std::size_t abandoned_ = 0;
+  std::unordered_set<std::string_view> without_types_;
+  std::size_t suspects_ = 0;
   // Apart, because the walk may go on when the free rows have left room, and a run is to stay together.
   std::vector<QueuedEvent> ordered_;
   std::vector<QueuedEvent> free_;

@@ -43,10 +43,12 @@ QueueSql::QueueSql(const Identifier& schema) {
              " where ordering_key > ? and quarantined_at is null order by ordering_key, id limit 1";
   key_rows = row + " where ordering_key = ? and id > ? and quarantined_at is null order by id";
   take = "update " + queue +
-         " set status = 1, attempts = attempts + 1, token = token % 1000000000000000000 + 1, owner = ?, "
+         " set status = 1, attempts = min(max(attempts, 0), 2147483646) + 1, token = token % "
+         "1000000000000000000 + 1, owner = ?, "
          "lease_until = ?, crashes = ?, processing_started_at = ?, updated_at = ? where id = ?";
   take_fresh = "update " + queue +
-               " set status = 1, attempts = attempts + 1, token = 1, owner = ?, lease_until = ?, "
+               " set status = 1, attempts = min(max(attempts, 0), 2147483646) + 1, token = 1, owner = ?, "
+               "lease_until = ?, "
                "processing_started_at = ?, updated_at = ? where available_at <= ? and id in (" +
                repeated("?") +
                ") and status = 0 and token = 0 and ordering_key is null and quarantined_at is null";
@@ -68,7 +70,8 @@ QueueSql::QueueSql(const Identifier& schema) {
   retry = "update " + queue + " set " + free_again + ", available_at = ?, last_error = ?, updated_at = ?" +
           if_held;
   release = "update " + queue + " set " + free_again +
-            ", attempts = attempts - 1, available_at = max(available_at, ?), updated_at = ?" + if_held;
+            ", attempts = max(attempts, 1) - 1, available_at = max(available_at, ?), updated_at = ?" +
+            if_held;
   find = "select token, status from " + queue + " where id = ?";
   find_logged = "select token from " + log + " where id = ?";
   held = "select 1 from " + queue + if_held;

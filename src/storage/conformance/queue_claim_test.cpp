@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <limits>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -121,10 +122,60 @@ TEST_P(QueueClaim, OnlySoManyAbandonedOnesAndTheOthersBehindThem) {
   publish_all({"a", "b", "c", "d"});
   claim_and_die();
   publish_all({"e", "f"});
-  EXPECT_THAT(claim({.abandoned = 2}), ElementsAre("a", "b", "e", "f"));
+  EXPECT_THAT(claim({.suspects = 2}), ElementsAre("a", "b", "e", "f"));
   EXPECT_EQ(row("c").token, 1) << "passed over";
-  EXPECT_THAT(claim({.abandoned = 0}), IsEmpty());
-  EXPECT_THAT(claim({.abandoned = 9}), ElementsAre("c", "d"));
+  EXPECT_THAT(claim({.suspects = 0}), IsEmpty());
+  EXPECT_THAT(claim({.suspects = 9}), ElementsAre("c", "d"));
+}
+
+TEST_P(QueueClaim, OnlyThoseThatCrashedOftenEnoughAreSuspects) {
+  publish_all({"a", "b"});
+  claim_and_die();
+  claim_and_die();  // these two have crashed twice
+  publish_all({"c", "d"});
+  claim({.suspects = 0});
+  clock_.advance(30s);  // and those once
+  EXPECT_THAT(claim({.suspects = 0, .suspect_crashes = 2, .max_crashes = 9}), ElementsAre("c", "d"));
+  EXPECT_THAT(claim({.suspects = 1, .suspect_crashes = 2, .max_crashes = 9}), ElementsAre("a"));
+  EXPECT_THAT(claim({.suspects = 1, .suspect_crashes = 2, .max_crashes = 9}), ElementsAre("b"));
+}
+
+TEST_P(QueueClaim, LeavesTypesThatAreNotWanted) {
+  publish("a", {.type = "Mine"});
+  publish("b", {.type = "Yours"});
+  publish("c", {.priority = 9, .type = "Theirs"});
+  publish("d", {.type = "Min"});
+  publish("e", {.type = "Mine\x01Yours"});
+  EXPECT_THAT(claim({.without = {"Yours", "Theirs", "Mi", "Mine\x01"}}), ElementsAre("a", "d", "e"));
+  EXPECT_EQ(row("b").token, 0) << "not touched";
+  clock_.advance(30s);
+  EXPECT_THAT(claim({.without = {"Yours", "Min", "Theirs"}}), ElementsAre("a", "e")) << "abandoned ones too";
+  EXPECT_THAT(claim({.limit = 1}), ElementsAre("c"));
+}
+
+TEST_P(QueueClaim, CountersAtTheirEndStopNobody) {
+  publish_all({"a", "b", "good"});
+  claim({.limit = 2});
+  const std::int64_t most = storage().kind() == BackendKind::sqlite
+                                ? std::numeric_limits<std::int64_t>::max()
+                                : std::numeric_limits<std::int32_t>::max();
+  sql("update " + queue() + " set attempts = ?, crashes = ? where event_id <> ?", most, most, "good");
+  clock_.advance(30s);
+  EXPECT_THAT(claim({.max_crashes = 0}), ElementsAre("a", "b", "good"));
+  EXPECT_EQ(release("a"), Settled::applied);
+  clock_.advance(30s);
+  sql("update " + queue() + " set crashes = ? where event_id = ?", most, "b");
+  const QueueClaimResult result = claim_result({.max_crashes = 3});
+  EXPECT_THAT(names_of(result.events), ElementsAre("a", "good"));
+  EXPECT_EQ(result.quarantined.size(), 1U);
+}
+
+TEST_P(QueueClaim, InProgressWithoutALeaseIsAbandoned) {
+  publish_all({"a", "b"});
+  publish("k", {.key = "k"});
+  claim();
+  sql("update " + queue() + " set lease_until = null where event_id <> ?", "b");
+  EXPECT_THAT(claim(), UnorderedElementsAre("a", "k"));
 }
 
 TEST_P(QueueClaim, HazardQ7_WhatKillsItsWorkersGoesToQuarantine) {

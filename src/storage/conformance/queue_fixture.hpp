@@ -20,16 +20,19 @@ struct Job {
   std::string key{};
   std::string dedupe{};
   std::optional<Duration> deliver_in{};
+  std::string type = "Happened";
 };
 
 /// How `claim` asks; the default takes everything that there is.
 struct Ask {
   std::string owner = "n1";
   std::size_t limit = 100;
-  std::size_t abandoned = 100;
+  std::size_t suspects = 100;
+  std::int32_t suspect_crashes = 1;
   std::int32_t max_crashes = 3;
   std::size_t run = 1;
   Duration lease = 30s;
+  std::vector<std::string> without{};
 };
 
 class QueueConformance : public StoreConformance {
@@ -46,7 +49,7 @@ class QueueConformance : public StoreConformance {
     return inserted.empty() ? InsertedRow{} : inserted.front();
   }
   [[nodiscard]] Event event_of(const std::string& name, const Job& job = {}) {
-    EventBuilder builder = Event::builder("Happened");
+    EventBuilder builder = Event::builder(EventType(job.type));
     builder.id(EventId(name)).json("{}");
     if (job.deliver_in.has_value()) builder.deliver_at(clock_.now() + *job.deliver_in);
     return builder.build();
@@ -83,9 +86,11 @@ class QueueConformance : public StoreConformance {
     return {.owner = ask.owner,
             .lease = ask.lease,
             .limit = ask.limit,
-            .abandoned_limit = ask.abandoned,
+            .suspect_limit = ask.suspects,
+            .suspect_crashes = ask.suspect_crashes,
             .max_crashes = ask.max_crashes,
-            .run_limit = ask.run};
+            .run_limit = ask.run,
+            .without_types = ask.without};
   }
   /// The last claim of this event.
   [[nodiscard]] Claim held(const std::string& name) const { return held_.at(name); }
@@ -117,16 +122,18 @@ class QueueConformance : public StoreConformance {
 
   /// All rows of the queue, in order of id.
   std::vector<QueueRow> queue_rows() {
-    const Rows rows = sql(
-        "select id, event_id, coalesce(ordering_key, ''), coalesce(dedupe_key, ''), priority, status, "
-        "attempts, crashes, token, " +
-        micros_sql("available_at") + ", " + micros_sql("created_at") + ", " +
-        micros_sql("processing_started_at") + ", coalesce(owner, ''), " + micros_sql("lease_until") +
-        ", coalesce(last_error, ''), " + micros_sql("quarantined_at") + " from " + queue() + " order by id");
+    const Rows rows =
+        sql("select id, event_id, coalesce(ordering_key, ''), coalesce(dedupe_key, ''), priority, status, "
+            "attempts, crashes, token, " +
+            micros_sql("available_at") + ", " + micros_sql("created_at") + ", " +
+            micros_sql("processing_started_at") + ", coalesce(owner, ''), " + micros_sql("lease_until") +
+            ", coalesce(last_error, ''), " + micros_sql("quarantined_at") + ", event_type from " + queue() +
+            " order by id");
     std::vector<QueueRow> found;
     for (std::size_t i = 0; i < rows.size(); ++i) {
       found.push_back({.id = rows.integer(i, 0),
                        .event_id = rows.text(i, 1),
+                       .type = rows.text(i, 16),
                        .key = rows.text(i, 2),
                        .dedupe = rows.text(i, 3),
                        .priority = static_cast<int>(rows.integer(i, 4)),

@@ -90,11 +90,13 @@ class QueueHistory : public QueueConformance {
     std::vector<QueueRow> expected;
     for (unsigned i = 0; i < count; ++i) {
       const unsigned luck = step.b + i * (step.a + 1);
-      EventBuilder builder = Event::builder("E");
+      const std::string type = "T" + std::to_string(luck % 3);
+      EventBuilder builder = Event::builder(EventType(type));
       builder.id(EventId("e" + std::to_string(++last_event_))).json("1");
       if (luck % 7 == 0) builder.deliver_at(clock_.now() + std::chrono::seconds(luck % 20) - 5s);
       events.push_back(builder.build());
       expected.push_back({.event_id = events[i].id().str(),
+                          .type = type,
                           .key = luck % 4 < 2 ? "" : "k" + std::to_string(luck % 3),
                           .dedupe = luck % 5 == 0 ? "d" + std::to_string(luck % 3) : "",
                           .priority = luck % 3 == 0 ? static_cast<int>(luck % 10) : 0,
@@ -121,12 +123,17 @@ class QueueHistory : public QueueConformance {
 
   void claim_some(const Step& step) {
     const std::string owner = "n" + std::to_string(step.a % 3);
+    std::vector<std::string> unwanted;
+    if (step.b % 5 == 0) unwanted.push_back("T" + std::to_string(step.a % 3));
+    if (step.b % 10 == 0) unwanted.emplace_back("T2");
     const QueueClaimRequest request{.owner = owner,
                                     .lease = std::chrono::seconds(1 + step.a % 30),
                                     .limit = 1 + step.b % 6,
-                                    .abandoned_limit = step.b % 4 == 0 ? 1 + step.a % 3 : 100,
+                                    .suspect_limit = step.b % 4 == 0 ? step.a % 4 : 100,
+                                    .suspect_crashes = static_cast<std::int32_t>(1 + step.b % 2),
                                     .max_crashes = static_cast<std::int32_t>(step.a % 4),
-                                    .run_limit = 1 + step.a % 3};
+                                    .run_limit = 1 + step.a % 3,
+                                    .without_types = unwanted};
     const QueueClaimResult result = store().claim(request);
     RC_ASSERT(model_.check_claim(request, clock_.now(), result) == "");
     for (const QueuedEvent& one : result.events) known_.push_back(one.claim);

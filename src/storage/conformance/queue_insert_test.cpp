@@ -59,6 +59,7 @@ TEST_P(QueueInsert, ANewRowIsPendingAndNobodys) {
   const InsertedRow inserted = publish("a");
   const QueueRow expected{.id = static_cast<std::int64_t>(inserted.id),
                           .event_id = "a",
+                          .type = "Happened",
                           .available = clock_.now(),
                           .created = clock_.now()};
   EXPECT_THAT(queue_rows(), ElementsAre(expected));

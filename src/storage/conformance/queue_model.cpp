@@ -11,10 +11,16 @@ bool processing(const QueueRow& row) {
   return row.status == QueueStatus::processing;
 }
 bool abandoned(const QueueRow& row, TimePoint now) {
-  return processing(row) && row.lease_until.has_value() && *row.lease_until <= now;
+  return processing(row) && (!row.lease_until.has_value() || *row.lease_until <= now);
 }
-bool eligible(const QueueRow& row, TimePoint now) {
-  return !row.quarantined.has_value() && row.available <= now && (!processing(row) || abandoned(row, now));
+bool eligible(const QueueClaimRequest& request, const QueueRow& row, TimePoint now) {
+  const auto& unwanted = request.without_types;
+  return std::find(unwanted.begin(), unwanted.end(), row.type) == unwanted.end() &&
+         !row.quarantined.has_value() && row.available <= now && (!processing(row) || abandoned(row, now));
+}
+/// If it is abandoned.
+bool suspicious(const QueueClaimRequest& request, const QueueRow& row) {
+  return row.crashes + 1 >= request.suspect_crashes;
 }
 bool at_crash_limit(const QueueClaimRequest& request, const QueueRow& row) {
   return request.max_crashes > 0 && row.crashes + 1 >= request.max_crashes;
@@ -59,11 +65,11 @@ std::string QueueModel::check_event(Look& look, const QueuedEvent& event) {
   const QueueRow* row = find(event.claim.id);
   const std::string name = std::to_string(static_cast<std::int64_t>(event.claim.id));
   if (row == nullptr) return name + " is not in the queue";
-  if (!eligible(*row, look.now)) return name + " could not be claimed";
+  if (!eligible(look.request, *row, look.now)) return name + " could not be claimed";
   if (!look.taken.insert(row->id).second) return name + " came twice";
   const bool was_abandoned = abandoned(*row, look.now);
   if (was_abandoned && at_crash_limit(look.request, *row)) return name + " belongs into quarantine";
-  look.abandoned += was_abandoned ? 1U : 0U;
+  look.suspects += was_abandoned && suspicious(look.request, *row) ? 1U : 0U;
   if (!event.event.has_value()) return name + ": " + event.decode_error;
   if (event.event->id().view() != row->event_id) return name + ": another event";
   if (static_cast<std::int64_t>(event.claim.token) != row->token + 1) return name + ": wrong token";
@@ -84,11 +90,11 @@ std::string QueueModel::check_event(Look& look, const QueuedEvent& event) {
 }
 
 bool QueueModel::could_be_had(const Look& look, const QueueRow& row) {
-  if (!eligible(row, look.now)) return false;
-  if (!processing(row)) return true;
-  // How far a claim goes on setting rows aside once it has enough abandoned ones is its own affair.
+  if (!eligible(look.request, row, look.now)) return false;
+  if (!processing(row) || !suspicious(look.request, row)) return true;
+  // How far a claim goes on setting rows aside once it has enough suspects is its own affair.
   const std::size_t set_aside = at_crash_limit(look.request, row) ? look.quarantined.size() : 0;
-  return look.abandoned + set_aside < look.request.abandoned_limit;
+  return look.suspects + set_aside < look.request.suspect_limit;
 }
 
 std::string QueueModel::check_free(const Look& look) const {
@@ -148,7 +154,7 @@ std::string QueueModel::check_claim(const QueueClaimRequest& request, TimePoint 
     before->second = id;
     last_key = one.ordering_key;
   }
-  if (look.abandoned > request.abandoned_limit) return "more abandoned ones than allowed";
+  if (look.suspects > request.suspect_limit) return "more suspects than allowed";
   for (const QueueId id : result.quarantined) {
     const QueueRow* row = find(id);
     const std::string name = std::to_string(static_cast<std::int64_t>(id));

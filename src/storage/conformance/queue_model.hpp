@@ -16,7 +16,7 @@
 namespace postrider::conformance {
 
 /// The verbs say what must happen. Where the port leaves a choice (which keys have their turn, the numbers
-/// within a batch, which abandoned rows are quarantined when there are too many) the model looks at what was
+/// within a batch, which suspects are quarantined when there are too many) the model looks at what was
 /// done and says whether it was allowed. Complaints are texts; an empty one is none.
 class QueueModel {
  public:
@@ -46,7 +46,7 @@ class QueueModel {
     std::set<std::int64_t> quarantined;
     std::size_t free = 0;
     std::size_t ordered = 0;
-    std::size_t abandoned = 0;
+    std::size_t suspects = 0;
     const QueueRow* last_free = nullptr;
   };
   [[nodiscard]] QueueRow* find(QueueId id);

@@ -138,11 +138,23 @@ TEST_P(QueueOrder, AbandonedHeadsCountForTheirLimit) {
   claim();
   clock_.advance(30s);
   publish_many({"new"}, 1);
-  const auto claimed = claim({.abandoned = 1});
+  const auto claimed = claim({.suspects = 1});
   EXPECT_EQ(claimed.size(), 2U) << "one of the three, and the new one";
   EXPECT_THAT(claimed, ::testing::Contains("new-0"));
-  EXPECT_THAT(claim({.abandoned = 0}), IsEmpty());
-  EXPECT_EQ(claim({.abandoned = 9}).size(), 2U);
+  EXPECT_THAT(claim({.suspects = 0}), IsEmpty());
+  EXPECT_EQ(claim({.suspects = 9}).size(), 2U);
+}
+
+TEST_P(QueueOrder, AKeyWaitsBehindAHeadThatIsNotWanted) {
+  publish("a0", {.key = "a", .type = "Yours"});
+  publish("a1", {.key = "a"});
+  publish("b0", {.key = "b"});
+  publish("b1", {.key = "b", .type = "Yours"});
+  publish("b2", {.key = "b"});
+  EXPECT_THAT(claim({.run = 9, .without = {"Yours"}}), ElementsAre("b0")) << "its run ends before b1";
+  EXPECT_EQ(finalize("b0"), Settled::applied);
+  EXPECT_THAT(claim({.run = 9, .without = {"Yours"}}), IsEmpty());
+  EXPECT_THAT(claim({.run = 9}), ElementsAre("a0", "a1", "b1", "b2"));
 }
 
 TEST_P(QueueOrder, AHeadInQuarantineDoesNotHoldItsKey) {

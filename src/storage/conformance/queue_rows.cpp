@@ -13,11 +13,12 @@ std::string shown(const std::optional<TimePoint>& time) {
 }  // namespace
 
 std::ostream& operator<<(std::ostream& out, const QueueRow& row) {
-  return out << row.id << "/" << row.event_id << " key=" << row.key << " dedupe=" << row.dedupe
-             << " priority=" << row.priority << " " << to_string(row.status) << " attempts=" << row.attempts
-             << " crashes=" << row.crashes << " token=" << row.token << " available=" << shown(row.available)
-             << " created=" << shown(row.created) << " started=" << shown(row.started)
-             << " owner=" << row.owner << " lease_until=" << shown(row.lease_until) << " error=" << row.error
+  return out << row.id << "/" << row.event_id << " " << row.type << " key=" << row.key
+             << " dedupe=" << row.dedupe << " priority=" << row.priority << " " << to_string(row.status)
+             << " attempts=" << row.attempts << " crashes=" << row.crashes << " token=" << row.token
+             << " available=" << shown(row.available) << " created=" << shown(row.created)
+             << " started=" << shown(row.started) << " owner=" << row.owner
+             << " lease_until=" << shown(row.lease_until) << " error=" << row.error
              << " quarantined=" << shown(row.quarantined);
 }
 

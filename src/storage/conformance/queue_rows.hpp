@@ -15,6 +15,7 @@ namespace postrider::conformance {
 struct QueueRow {
   std::int64_t id = 0;
   std::string event_id{};
+  std::string type{};
   std::string key{};
   std::string dedupe{};
   int priority = 0;
