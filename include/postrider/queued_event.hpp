@@ -49,6 +49,9 @@ enum class Settled : std::uint8_t {
   /// finalise it any more; nothing was written.
   stale,
   unknown,  ///< there is no such id, neither in the queue nor in the log
+  /// Somebody's open transaction has locked the event's row; nothing was written, and the claim is as good as
+  /// before: try again. (EventQueue says it as Error(contention), which is retryable.)
+  busy,
 };
 
 /// What a handler said about an event, as it is stored.

@@ -2,6 +2,7 @@
 #include "postrider/event_manager.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -9,8 +10,10 @@
 #include "core/batch_writer.hpp"
 #include "core/option_check.hpp"
 #include "core/what_of.hpp"
+#include "core/wording.hpp"
 #include "postrider/error.hpp"
 #include "queue/manager_core.hpp"
+#include "queue/postponed_results.hpp"
 #include "storage/wake_channel.hpp"
 
 namespace postrider {
@@ -19,6 +22,7 @@ namespace {
 constexpr Duration first_failure_pause = std::chrono::milliseconds{100};
 constexpr Duration longest_failure_pause = std::chrono::seconds{5};
 constexpr std::size_t states_per_cleanup = 1000;
+constexpr int attempts_at_locked_rows = 3;
 
 /// Of which manager this thread is running handlers; null outside of them.
 thread_local const void* handling_for = nullptr;
@@ -67,6 +71,7 @@ struct EventManager::Parts {
         clock(*queue.options.clock),
         core(queue, options),
         work(clock),
+        postponed(clock),
         writer(
             {.batch_size = options.settle_batch_size,
              .linger = options.settle_linger,
@@ -74,11 +79,17 @@ struct EventManager::Parts {
              .stop_timeout = options.drain_timeout,
              .clock = queue.options.clock,
              .log = queue.options.log},
-            [this](std::span<const Settlement> batch) { core.write(batch); },
-            [this](std::span<const Settlement> batch, bool) {
-              if (core.settled(batch)) work.wake();
+            [this](std::span<const Settlement> batch) {
+              std::vector<Settlement> busy = core.write(batch);
+              std::move(busy.begin(), busy.end(), std::back_inserter(locked));
             },
+            [this](std::span<const Settlement> batch, bool) { written(batch); },
             [this] { queue.options.metrics->increment_queue_settle_failures(); }) {}
+
+  /// After a batch, on the writer's thread.
+  void written(std::span<const Settlement> batch);
+  /// Not held any more: others take them when their leases end.
+  void give_up(std::span<const Settlement> settlements);
 
   void fetch_loop();
   [[nodiscard]] std::size_t next_limit();
@@ -92,6 +103,8 @@ struct EventManager::Parts {
   Clock& clock;
   ManagerCore core;
   WorkQueue work;
+  PostponedResults postponed;
+  std::vector<Settlement> locked;  // of the batch that is being written; the writer's own
   BatchWriter<Settlement> writer;
 
   Mutex lifecycle;  // start and stop, one at a time
@@ -109,6 +122,33 @@ struct EventManager::Parts {
   bool stopping POSTRIDER_GUARDED_BY(wait_mutex) = false;
 };
 
+void EventManager::Parts::written(std::span<const Settlement> batch) {
+  if (locked.empty()) {
+    postponed.add({});
+    if (core.settled(batch)) work.wake();
+    return;
+  }
+  std::vector<Settlement> done;
+  for (const Settlement& one : batch) {
+    const bool waits = std::any_of(locked.begin(), locked.end(),
+                                   [&](const Settlement& other) { return other.claim == one.claim; });
+    if (!waits) done.push_back(one);
+  }
+  queue.options.metrics->increment_queue_settle_failures();
+  queue.options.log(LogLevel::warning, "postrider: the rows of " + counted(locked.size(), "event") +
+                                           " are locked by somebody's open transaction; the results wait");
+  postponed.add(std::exchange(locked, {}));
+  if (core.settled(done)) work.wake();
+}
+
+void EventManager::Parts::give_up(std::span<const Settlement> settlements) {
+  if (settlements.empty()) return;
+  queue.options.log(LogLevel::warning, "postrider: the results of " + counted(settlements.size(), "event") +
+                                           " could not be written, somebody's open transaction has locked "
+                                           "the rows; they will be handled again");
+  (void)core.settled(settlements);
+}
+
 /// Twice of what the workers have taken since the last claim: fast handlers reach the whole batch in a few
 /// rounds, slow ones leave the rest to other nodes.
 std::size_t EventManager::Parts::next_limit() {
@@ -120,6 +160,7 @@ void EventManager::Parts::fetch_loop() {
   Duration pause = options.poll_interval;
   int failures = 0;
   while (!work.closed()) {
+    for (Settlement& one : postponed.take_due()) writer.submit(std::move(one));
     limit = next_limit();
     work.await_at_most(limit / 2);
     if (work.closed()) return;
@@ -262,7 +303,9 @@ void EventManager::stop() {
   for (std::thread& worker : parts.workers) worker.join();
   parts.workers.clear();
   parts.give_back(parts.work.take_all());
+  for (Settlement& one : parts.postponed.take_all()) parts.writer.submit(std::move(one));
   parts.writer.stop();
+  parts.give_up(parts.postponed.take_all());
   parts.core.held.stop();
   {
     const MutexLock waiting(parts.wait_mutex);
@@ -322,7 +365,11 @@ std::size_t EventManager::process_available(std::size_t limit) {
       }
     }
     try {
-      parts.core.write(settlements);
+      std::vector<Settlement> left = parts.core.write(settlements);
+      for (int attempt = 1; !left.empty() && attempt < attempts_at_locked_rows; ++attempt) {
+        left = parts.core.write(left);
+      }
+      parts.give_up(left);
     } catch (...) {
       (void)parts.core.settled(settlements);  // not held any more: others take them when their leases end
       throw;

@@ -63,6 +63,11 @@ std::vector<NewQueueRow> rows_of(std::span<const Event> events, const PublishOpt
 
 /// What nobody can have claimed is a mistake of the caller.
 Settled known(Settled settled, const Claim& claim) {
+  if (settled == Settled::busy) {
+    throw Error(ErrorCode::contention, {.retryable = true},
+                "cannot settle event " + std::to_string(static_cast<std::int64_t>(claim.id)),
+                "somebody's open transaction has locked its row", "try again when that has ended");
+  }
   if (settled != Settled::unknown) return settled;
   throw Error(ErrorCode::invalid_argument,
               "cannot settle event " + std::to_string(static_cast<std::int64_t>(claim.id)),

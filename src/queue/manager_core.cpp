@@ -221,18 +221,21 @@ void ManagerCore::drop(const QueuedEvent& event) {
   (void)settled({&gone, 1});
 }
 
-void ManagerCore::write(std::span<const Settlement> settlements) {
+std::vector<Settlement> ManagerCore::write(std::span<const Settlement> settlements) {
   const QueueOptions& queue = queue_.options;
   const SteadyPoint begin = queue.clock->steady_now();
   failpoint("queue.settle.before");
   const std::vector<Settled> answers = queue_.store.settle(settlements);
   failpoint("queue.settle.after");
   queue.metrics->observe_queue_settle(settlements.size(), since(begin, *queue.clock));
+  std::vector<Settlement> busy;
   std::size_t stale = 0;
   bool logged = false;
   for (std::size_t i = 0; i < settlements.size(); ++i) {
     const Settlement& one = settlements[i];
-    if (answers[i] == Settled::stale || answers[i] == Settled::unknown) {
+    if (answers[i] == Settled::busy) {
+      busy.push_back(one);
+    } else if (answers[i] == Settled::stale || answers[i] == Settled::unknown) {
       ++stale;
     } else if (one.kind == Settlement::Kind::retry) {
       queue.metrics->increment_queue_retried();
@@ -244,6 +247,7 @@ void ManagerCore::write(std::span<const Settlement> settlements) {
   }
   if (stale > 0) queue.metrics->increment_queue_stale(stale);
   if (logged) queue_.storage.log_grown()->notify();
+  return busy;
 }
 
 bool ManagerCore::settled(std::span<const Settlement> settlements) {

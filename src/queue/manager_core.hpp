@@ -31,8 +31,9 @@ class ManagerCore {
   [[nodiscard]] Fetched fetch(std::size_t limit);
   /// Runs one item and passes on what is to be written, event by event.
   void handle(WorkItem item, const std::function<void(Settlement)>& settle);
-  /// Writes on the calling thread; throws what the store throws.
-  void write(std::span<const Settlement> settlements);
+  /// Writes on the calling thread; throws what the store throws. Returns those that have to be tried again,
+  /// because somebody's open transaction has locked their rows.
+  [[nodiscard]] std::vector<Settlement> write(std::span<const Settlement> settlements);
   /// After settlements are in the database, or were given up. True when the suspect was among them: now the
   /// next one may be fetched.
   [[nodiscard]] bool settled(std::span<const Settlement> settlements);

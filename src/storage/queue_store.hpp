@@ -62,8 +62,7 @@ struct Settlement {
     /// Moves the row to event_log with `status` (completed, completed_with_errors or failed) and `results`.
     finalize,
     /// PENDING again, available after `delay`; `results` are stored as handler states, replacing older ones
-    /// of
-    /// the same handlers; `error` becomes last_error.
+    /// of the same handlers (but never a success: whoever stored it knew more); `error` becomes last_error.
     retry,
     /// Gives the row back untouched: PENDING, and this claim does not count as an attempt. With a positive
     /// `delay` it is available after that, otherwise as before.
@@ -117,7 +116,8 @@ class QueueStore {
   virtual std::vector<QueueId> renew(std::span<const Claim> held, Duration lease) = 0;
 
   /// Writes results in a transaction of its own; the answers are in the order of the arguments. All or
-  /// nothing on error. At most one settlement per id in a call.
+  /// nothing on error. At most one settlement per id in a call. A row that somebody's open transaction has
+  /// locked is waited for a second or so, then the others are written without it.
   virtual std::vector<Settled> settle(std::span<const Settlement> settlements) = 0;
   /// Finalises inside the caller's transaction (kind is `finalize`): applied only if that commits. Its log
   /// row gets its sequence number later, by `sequence_log` or the next own settlement. The row stays locked
@@ -130,8 +130,8 @@ class QueueStore {
     HandlerResult result{};
   };
   virtual std::vector<EventState> load_states(std::span<const QueueId> ids) = 0;
-  /// Stores (or replaces) states of a claimed event in a transaction of its own. False, and nothing written,
-  /// when the claim is stale.
+  /// Stores states of a claimed event (replacing older ones, but never a success) in a transaction of its
+  /// own. False, and nothing written, when the claim is stale.
   virtual bool save_states(const Claim& claim, std::span<const HandlerResult> results) = 0;
   /// The same inside the caller's transaction; locks the event's row until it ends.
   virtual bool save_states(Tx& tx, const Claim& claim, std::span<const HandlerResult> results) = 0;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Handlers that misuse their context, and a database that fails while they run.
+#include <atomic>
+#include <optional>
 #include <semaphore>
 
 #include "core/failpoint.hpp"
@@ -232,6 +234,30 @@ TEST_P(QueueTrouble, AnotherQueueObjectAndTheOperatorWakeTheWorkersToo) {
   EXPECT_EQ(QueueAdmin(storage()).replay({}), 1);
   EXPECT_TRUE(handled.try_acquire_for(30s));
   manager.stop();
+}
+
+TEST_P(QueueTrouble, ATransactionThatAHandlerLeavesOpenHoldsUpNothingButItsOwnEvent) {
+  open();
+  if (storage().kind() == BackendKind::sqlite) return;  // there an open transaction holds up every writer
+  std::optional<Transaction> left_open;
+  std::atomic<int> calls{0};
+  EventManager manager(queue(), manager_options());
+  manager.register_handler("h", "T", [&](const Event& event, HandlerContext& context) {
+    ++calls;
+    if (event.payload() != "0") return;
+    left_open.emplace(storage().begin());
+    context.complete(*left_open);
+  });
+  manager.register_handler("other", "T", [](const Event&) {});
+  manager.start();
+  for (int i = 0; i < 20; ++i) queue().publish(event(std::to_string(i)));
+  EXPECT_TRUE(metrics_.await(QueueCounter::queue_completed, 19));
+  EXPECT_EQ(count("event_queue", "status = 1"), 1);
+  left_open->commit();
+  EXPECT_TRUE(metrics_.await(QueueCounter::queue_completed, 20));
+  manager.stop();
+  EXPECT_EQ(calls, 20) << "what was completed in the transaction is not done again";
+  EXPECT_EQ(count("event_log", "status = 2"), 20);
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ class MariadbQueuePlanTest : public MariadbPlanFixture {
       EXPECT_EQ(lines[1].key, "event_queue_key");
       EXPECT_EQ(lines[1].extra, "Using where; Using index");
     }
+    expect_plan(sql.remove, {101}, "PRIMARY");
     expect_plan(sql.quarantine, {now, now, "why", 101}, "PRIMARY");
     expect_plan(sql.retry, {nullptr, 5, "why", nullptr, 101}, "PRIMARY");
     expect_plan(sql.unnumbered, {}, "event_log_seq");
@@ -81,7 +82,8 @@ class MariadbQueuePlanTest : public MariadbPlanFixture {
       expect_plan(sql.held.for_count(count).sql, with({nullptr}, {}, 9), "PRIMARY");
       expect_plan(sql.extend.for_count(count).sql, with({nullptr, 5, nullptr}), "PRIMARY");
       expect_plan(sql.lock_whole.for_count(count).sql, with({}), "PRIMARY");
-      expect_plan(sql.remove.for_count(count).sql, with({}), "PRIMARY");
+      expect_plan(sql.lock_whole_idle.for_count(count).sql, with({}), "PRIMARY");
+      expect_plan(sql.present.for_count(count).sql, with({}), "PRIMARY");
       expect_plan(sql.release.for_count(count).sql, with({nullptr}), "PRIMARY");
       expect_plan(sql.find_logged.for_count(count).sql, with({}, {}, 1'000'000'001), "PRIMARY");
       expect_plan(sql.load_states.for_count(count).sql, with({}, {}, 10), "PRIMARY");

@@ -10,6 +10,7 @@
 #include <deque>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "backends/mariadb/in_list.hpp"
@@ -58,8 +59,10 @@ Settled answer_of(const Settlement& one, const Found& found) {
 /// One call of settle, inside one transaction.
 class Settling {
  public:
-  Settling(Link& link, const QueueSql& sql, std::span<const Settlement> settlements, const Value& now)
-      : link_(link), sql_(sql), settlements_(settlements), now_(now) {}
+  /// `wait`: for rows that somebody else has locked; otherwise they are `busy`.
+  Settling(Link& link, const QueueSql& sql, std::span<const Settlement> settlements, const Value& now,
+           bool wait)
+      : link_(link), sql_(sql), settlements_(settlements), now_(now), wait_(wait) {}
 
   std::vector<Settled> run() {
     lock();
@@ -81,16 +84,18 @@ class Settling {
     std::sort(all.begin(), all.end());
     std::sort(finalized.begin(), finalized.end());
     if (finalized.size() < all.size()) {
-      run_list(link_, sql_.lock_held, {}, all, {}, [&](const RowView& row) { see(row); });
+      run_list(link_, wait_ ? sql_.lock_held : sql_.lock_idle, {}, all, {},
+               [&](const RowView& row) { see(row); });
     }
-    run_list(link_, sql_.lock_whole, {}, finalized, {}, [&](const RowView& row) {
-      see(row);
-      std::vector<Cell>& cells = whole_[row.integer(WholeColumn::id)];
-      cells.reserve(row.size() - WholeColumn::first_moved);
-      for (std::size_t i = WholeColumn::first_moved; i < row.size(); ++i) {
-        cells.push_back(row.is_null(i) ? Cell{} : Cell{std::string(row.text(i))});
-      }
-    });
+    run_list(link_, wait_ ? sql_.lock_whole : sql_.lock_whole_idle, {}, finalized, {},
+             [&](const RowView& row) {
+               see(row);
+               std::vector<Cell>& cells = whole_[row.integer(WholeColumn::id)];
+               cells.reserve(row.size() - WholeColumn::first_moved);
+               for (std::size_t i = WholeColumn::first_moved; i < row.size(); ++i) {
+                 cells.push_back(row.is_null(i) ? Cell{} : Cell{std::string(row.text(i))});
+               }
+             });
   }
 
   void see(const RowView& row) {
@@ -102,12 +107,18 @@ class Settling {
     for (const Settlement& one : settlements_) {
       if (!found_.contains(id_of(one))) missing.push_back(id_of(one));
     }
+    // Looked for in the queue first: what goes over into the log meanwhile is then found there.
+    std::unordered_set<std::int64_t> locked;
+    run_list(link_, sql_.present, {}, missing, {},
+             [&](const RowView& row) { locked.insert(row.integer(0)); });
     std::unordered_map<std::int64_t, std::int64_t> logged;
     run_list(link_, sql_.find_logged, {}, missing, {},
              [&](const RowView& row) { logged[row.integer(0)] = row.integer(1); });
     for (const Settlement& one : settlements_) {
       if (const auto found = found_.find(id_of(one)); found != found_.end()) {
         answers_.push_back(answer_of(one, found->second));
+      } else if (locked.contains(id_of(one))) {
+        answers_.push_back(Settled::busy);
       } else if (const auto entry = logged.find(id_of(one)); entry != logged.end()) {
         answers_.push_back(entry->second == token_of(one) ? Settled::repeated : Settled::stale);
       } else {
@@ -145,15 +156,14 @@ class Settling {
 
   void finalize() {
     std::vector<const Settlement*> finalized;
-    std::vector<std::int64_t> ids;
     for (std::size_t i = 0; i < settlements_.size(); ++i) {
       if (answers_[i] != Settled::applied || settlements_[i].kind != Kind::finalize) continue;
       finalized.push_back(&settlements_[i]);
-      ids.push_back(id_of(settlements_[i]));
     }
     if (finalized.empty()) return;
-    std::sort(ids.begin(), ids.end());
-    run_list(link_, sql_.remove, {}, ids, {}, {});
+    std::vector<Value> ids;
+    for (const Settlement* one : finalized) ids.emplace_back(id_of(*one));
+    link_.run_many(sql_.remove, 1, ids);
     std::deque<std::string> results;
     for (const Settlement* one : finalized) results.push_back(encode_results(one->results));
     // From here on we hold up everybody else who finalises.
@@ -227,9 +237,29 @@ class Settling {
   const QueueSql& sql_;
   std::span<const Settlement> settlements_;
   const Value now_;
+  const bool wait_;
   std::unordered_map<std::int64_t, Found> found_;
   std::unordered_map<std::int64_t, std::vector<Cell>> whole_;  // the moved columns
   std::vector<Settled> answers_;
+};
+
+/// Locks are waited for one second, instead of the server's usual 50, as long as this lives.
+class ShortLockWait {
+ public:
+  explicit ShortLockWait(Link& link) : link_(link) {
+    link_.run("SET SESSION innodb_lock_wait_timeout = 1", {}, {});
+  }
+  ~ShortLockWait() {
+    try {
+      link_.run("SET SESSION innodb_lock_wait_timeout = DEFAULT", {}, {});
+    } catch (const Error&) {  // the connection is lost, and the setting with it
+    }
+  }
+  ShortLockWait(const ShortLockWait&) = delete;
+  ShortLockWait& operator=(const ShortLockWait&) = delete;
+
+ private:
+  Link& link_;
 };
 
 }  // namespace
@@ -237,8 +267,26 @@ class Settling {
 std::vector<Settled> MariadbQueueStore::settle(std::span<const Settlement> settlements) {
   std::vector<Settled> answers;
   if (settlements.empty()) return answers;
-  work_.transaction([&](Link& link) { answers = Settling(link, sql_, settlements, now_or_null()).run(); },
-                    {"mariadb.queue.settle.before_commit", "mariadb.queue.settle.after_commit"});
+  constexpr Work::Points points{"mariadb.queue.settle.before_commit", "mariadb.queue.settle.after_commit"};
+  work_.transaction(
+      [&](Link& link) { answers = Settling(link, sql_, settlements, now_or_null(), false).run(); }, points);
+  // Mostly it is a claim or a heartbeat that passes by, worth a moment each. If it is more than that, the
+  // others need not wait for the same lesson.
+  bool patient = true;
+  for (std::size_t i = 0; i < settlements.size() && patient; ++i) {
+    if (answers[i] != Settled::busy) continue;
+    work_.transaction(
+        [&](Link& link) {
+          const ShortLockWait short_wait(link);
+          try {
+            answers[i] = Settling(link, sql_, settlements.subspan(i, 1), now_or_null(), true).run().front();
+          } catch (const Error& error) {
+            if (error.code() != ErrorCode::contention) throw;
+            patient = false;
+          }
+        },
+        points);
+  }
   return answers;
 }
 
@@ -272,7 +320,8 @@ Settled MariadbQueueStore::settle(Tx& tx, const Settlement& settlement) {
     const std::array<Value, 4> params{Value(static_cast<std::int64_t>(settlement.status)), now_or_null(),
                                       bytes_or_null(results), Value(id_of(settlement))};
     link.run(sql_.move, params, {});
-    run_list(link, sql_.remove, {}, ids, {}, {});
+    const Value removed(id_of(settlement));
+    link.run(sql_.remove, {&removed, 1}, {});
   });
   return answer;
 }

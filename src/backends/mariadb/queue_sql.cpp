@@ -126,7 +126,11 @@ QueueSql::QueueSql(const Identifier& schema)
           over(schema,
                "SELECT id, token, status, {moved} FROM {queue} FORCE INDEX (PRIMARY) WHERE id IN ({list}) "
                "FOR UPDATE")),
-      remove(over(schema, "DELETE FROM {queue} WHERE id IN ({list})")),
+      lock_whole_idle(lock_whole, " SKIP LOCKED"),
+      present(over(schema, "SELECT id FROM {queue} FORCE INDEX (PRIMARY) WHERE id IN ({list})")),
+      // One by one (sent together): a list of ids could not be given a hint here, and over a small table the
+      // server would rather read all of it, and wait for rows that others have locked.
+      remove(over(schema, "DELETE FROM {queue} WHERE id = ?")),
       find_logged(over(schema, "SELECT id, token FROM {log} FORCE INDEX (PRIMARY) WHERE id IN ({list})")),
       retry(over(schema, "UPDATE {queue} SET status = 0, available_at = " POSTRIDER_NOW
                          " + INTERVAL ? MICROSECOND, owner = NULL, lease_until = NULL, last_error = ?, "
@@ -143,8 +147,12 @@ QueueSql::QueueSql(const Identifier& schema)
           "?, " POSTRIDER_NOW ", ? FROM {queue} WHERE id = ?")),
       save_state(over(schema,
                       "INSERT INTO {state} (id, handler, result, failed, error, updated_at) VALUES "
-                      "(?, ?, ?, ?, ?, " POSTRIDER_NOW ") ON DUPLICATE KEY UPDATE result = VALUES(result), "
-                      "failed = VALUES(failed), error = VALUES(error), updated_at = VALUES(updated_at)")),
+                      "(?, ?, ?, ?, ?, " POSTRIDER_NOW
+                      // From left to right: the result comes last, because the others ask for it.
+                      ") ON DUPLICATE KEY UPDATE failed = IF(result = 0, failed, VALUES(failed)), "
+                      "error = IF(result = 0, error, VALUES(error)), "
+                      "updated_at = IF(result = 0, updated_at, VALUES(updated_at)), "
+                      "result = IF(result = 0, 0, VALUES(result))")),
       load_states(over(schema,
                        "SELECT id, handler, result, failed, error FROM {state} FORCE INDEX (PRIMARY) "
                        "WHERE id IN ({list}) ORDER BY id, handler")),

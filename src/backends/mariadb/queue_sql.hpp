@@ -41,7 +41,9 @@ struct QueueSql {
   ListSql held;    ///< now, ids → id, token of those whose lease has not ended; not locked. now may be NULL
   ListSql extend;  ///< now (may be NULL), lease, now, ids
   ListSql lock_whole;        ///< ids → log columns, locked; waits
-  ListSql remove;            ///< ids
+  ListSql lock_whole_idle;   ///< the same; passes over what others have locked
+  ListSql present;           ///< ids → those in the queue; locks nothing
+  std::string remove;        ///< id
   ListSql find_logged;       ///< ids → id, token
   std::string retry;         ///< now, delay, error, now, id; now may be NULL
   ListSql release;           ///< now (may be NULL), ids

@@ -56,7 +56,7 @@ const Statement settings_statement{
     "SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true), "
     "set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true), "
     "set_config('jit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true), "
-    "clock_timestamp()"};
+    "set_config('lock_timeout', '1s', true), clock_timestamp()"};
 
 Statement::Statement(std::string text, Use how) : sql(std::move(text)), use(how), name(name_of(sql)) {}
 

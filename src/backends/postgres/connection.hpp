@@ -53,9 +53,11 @@ extern const Statement rollback_statement;
 /// Planner settings for our own work, for this transaction only: each hot statement has one right plan, an
 /// index scan, and a plan made while the table was empty must be that one too. Sent within the transaction
 /// instead of as startup options, because users' transactions run on the same connections and need the
-/// planner untouched, and because poolers refuse or lose startup options. Its last column tells the time.
+/// planner untouched, and because poolers refuse or lose startup options. It also bounds the time that a lock
+/// is waited for (then Error(contention)), because what waits for one row holds up many. Its last column
+/// tells the time.
 extern const Statement settings_statement;
-inline constexpr int settings_clock_column = 6;
+inline constexpr int settings_clock_column = 7;
 
 /// A connection of our own. Used by one thread at a time.
 class Connection final : public PooledConnection {

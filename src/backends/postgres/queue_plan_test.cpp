@@ -66,6 +66,7 @@ class QueuePlanTest : public PostgresTest {
          "'{1}', '{1}', '{1 s}', '{x}', '{1}', '{h}', '{0}', '{0}', '{x}', NULL",
          {"event_queue_pkey"}},
         {"release", &sql_->release, "'{1}', '{1}', '{0}', NULL", {"event_queue_pkey"}},
+        {"lock_idle", &sql_->lock_idle, "'{1,2}'", {"event_queue_pkey"}},
         {"classify", &sql_->classify, "'{1}', '{1}'", {"event_queue_pkey", "event_log_pkey"}},
         {"save_states", &sql_->save_states, "1, 1, '{h}', '{0}', '{0}', '{x}', NULL", {"event_queue_pkey"}},
         {"load_states", &sql_->load_states, "'{1,2}'", {"event_handler_state_pkey"}},

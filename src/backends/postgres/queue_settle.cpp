@@ -80,15 +80,81 @@ void bind_retry(Params& params, const Batch& batch, std::optional<TimePoint> now
 /// By `place` and what was found, see QueueSql::classify.
 Settled settled_of(std::int64_t found, Settlement::Kind kind) {
   if (found == 0) return Settled::unknown;
+  if (found == 4) return Settled::busy;
   if (found == 1 || (found == 2 && kind != Settlement::Kind::finalize)) return Settled::repeated;
   return Settled::stale;
+}
+
+using Kinds = std::array<Batch, 3>;  // by Settlement::Kind
+
+/// Returns the ids that were written. `begun`: in the transaction that is open.
+std::unordered_set<std::int64_t> write(Connection& connection, const QueueSql& sql, const Kinds& kinds,
+                                       std::optional<TimePoint> now, bool begun = false) {
+  Pipeline pipeline(connection, what);
+  if (!begun) begin_worker(pipeline);
+  Params params;
+  using Kind = Settlement::Kind;
+  if (const Batch& batch = kinds[static_cast<std::size_t>(Kind::retry)]; !batch.empty()) {
+    bind_retry(params, batch, now);
+    pipeline.send(sql.retry, params);
+  }
+  if (const Batch& batch = kinds[static_cast<std::size_t>(Kind::release)]; !batch.empty()) {
+    params.clear();
+    bind_claims(params, batch);
+    params.begin_array(oid::interval, batch.size());
+    for (const Settlement* one : batch) params.element_interval(one->delay);
+    params.end_array();
+    params.timestamp(now);
+    pipeline.send(sql.release, params);
+  }
+  // Last, because it takes the lock on the log's numbers.
+  if (const Batch& batch = kinds[static_cast<std::size_t>(Kind::finalize)]; !batch.empty()) {
+    params.clear();
+    bind_finalize(params, batch, now);
+    pipeline.send(sql.finalize, params);
+  }
+  failpoint("postgres.queue.settle.before_commit");
+  pipeline.send_commit(true);
+  const std::vector<Result> answers = pipeline.finish();
+  failpoint("postgres.queue.settle.after_commit");
+  std::unordered_set<std::int64_t> written;
+  for (std::size_t i = begun ? 0 : 2; i + 1 < answers.size(); ++i) {
+    for (int row = 0; row < answers[i].rows(); ++row) written.insert(answers[i].int8(row, 0));
+  }
+  return written;
+}
+
+/// The same without those whose rows somebody else has locked.
+std::unordered_set<std::int64_t> write_idle(Connection& connection, const QueueSql& sql, Kinds kinds,
+                                            std::optional<TimePoint> now) {
+  std::vector<std::int64_t> ids;
+  for (const Batch& batch : kinds) {
+    for (const Settlement* one : batch) ids.push_back(static_cast<std::int64_t>(one->claim.id));
+  }
+  std::sort(ids.begin(), ids.end());
+  Params params;
+  params.begin_array(oid::int8, ids.size());
+  for (const std::int64_t id : ids) params.element_int8(id);
+  params.end_array();
+  Pipeline pipeline(connection, what);
+  begin_worker(pipeline);
+  pipeline.send(sql.lock_idle, params);
+  const std::vector<Result> results = pipeline.finish();
+  std::unordered_set<std::int64_t> idle;
+  for (int row = 0; row < results.at(2).rows(); ++row) idle.insert(results.at(2).int8(row, 0));
+  for (Batch& batch : kinds) {
+    std::erase_if(batch, [&](const Settlement* one) {
+      return !idle.contains(static_cast<std::int64_t>(one->claim.id));
+    });
+  }
+  return write(connection, sql, kinds, now, true);
 }
 
 }  // namespace
 
 std::vector<Settled> PostgresQueueStore::settle(std::span<const Settlement> settlements) {
   if (settlements.empty()) return {};
-  std::array<Batch, 3> kinds;
+  Kinds kinds;
   for (const Settlement& one : settlements) kinds[static_cast<std::size_t>(one.kind)].push_back(&one);
   for (Batch& batch : kinds) {
     // Whoever locks several rows locks them in this order.
@@ -96,39 +162,14 @@ std::vector<Settled> PostgresQueueStore::settle(std::span<const Settlement> sett
               [](const Settlement* a, const Settlement* b) { return a->claim.id < b->claim.id; });
   }
   std::unordered_set<std::int64_t> applied;
+  bool waited = false;
   run([&](Connection& connection) {
     const RollbackGuard guard(connection);
-    const std::optional<TimePoint> time = now();
-    Pipeline pipeline(connection, what);
-    begin_worker(pipeline);
-    Params params;
-    using Kind = Settlement::Kind;
-    if (const Batch& batch = kinds[static_cast<std::size_t>(Kind::retry)]; !batch.empty()) {
-      bind_retry(params, batch, time);
-      pipeline.send(sql_.retry, params);
-    }
-    if (const Batch& batch = kinds[static_cast<std::size_t>(Kind::release)]; !batch.empty()) {
-      params.clear();
-      bind_claims(params, batch);
-      params.begin_array(oid::interval, batch.size());
-      for (const Settlement* one : batch) params.element_interval(one->delay);
-      params.end_array();
-      params.timestamp(time);
-      pipeline.send(sql_.release, params);
-    }
-    // Last, because it takes the lock on the log's numbers.
-    if (const Batch& batch = kinds[static_cast<std::size_t>(Kind::finalize)]; !batch.empty()) {
-      params.clear();
-      bind_finalize(params, batch, time);
-      pipeline.send(sql_.finalize, params);
-    }
-    failpoint("postgres.queue.settle.before_commit");
-    pipeline.send_commit(true);
-    const std::vector<Result> answers = pipeline.finish();
-    failpoint("postgres.queue.settle.after_commit");
-    applied.clear();
-    for (std::size_t i = 2; i + 1 < answers.size(); ++i) {
-      for (int row = 0; row < answers[i].rows(); ++row) applied.insert(answers[i].int8(row, 0));
+    try {
+      applied = waited ? write_idle(connection, sql_, kinds, now()) : write(connection, sql_, kinds, now());
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::contention) waited = true;
+      throw;
     }
   });
 

@@ -202,10 +202,11 @@ QueueSql::QueueSql(const Identifier& schema)
           "lease_until = NULL, updated_at = {now:10}, last_error = u.error "
           "FROM unnest($1::bigint[], $2::bigint[], $3::interval[], $4::text[]) AS u(id, token, delay, error) "
           "WHERE t.id = u.id AND t.token = u.token AND t.status = 1 RETURNING t.id), "
-          "saved AS (INSERT INTO {state} (id, handler, result, failed, error, updated_at) "
+          "saved AS (INSERT INTO {state} AS x (id, handler, result, failed, error, updated_at) "
           "SELECT s.id, s.handler, s.result, s.failed, s.error, {now:10} FROM unnest($5::bigint[], "
           "$6::text[], $7::smallint[], $8::int[], $9::text[]) AS s(id, handler, result, failed, error) "
-          "WHERE s.id IN (SELECT id FROM done) ON CONFLICT (id, handler) DO UPDATE SET {replace}) "
+          "WHERE s.id IN (SELECT id FROM done) ON CONFLICT (id, handler) DO UPDATE SET {replace} WHERE "
+          "x.result <> 0) "
           "SELECT id FROM done")),
       release(Texts(schema)("UPDATE {queue} AS t SET status = 0, attempts = greatest(t.attempts - 1, 0), "
                             "owner = NULL, lease_until = NULL, "
@@ -213,20 +214,25 @@ QueueSql::QueueSql(const Identifier& schema)
                             "{now:4} + u.delay) ELSE t.available_at END, updated_at = {now:4} "
                             "FROM unnest($1::bigint[], $2::bigint[], $3::interval[]) AS u(id, token, delay) "
                             "WHERE t.id = u.id AND t.token = u.token AND t.status = 1 RETURNING t.id")),
-      // 1 this claim has finalised it, 2 this claim has given it back, 3 somebody else has it or had it.
+      lock_idle(Texts(schema)(
+          "SELECT x.id FROM unnest($1::bigint[]) AS u(id) CROSS JOIN LATERAL (SELECT q.id FROM {queue} AS q "
+          "WHERE q.id = u.id FOR UPDATE SKIP LOCKED) AS x")),
+      // 1 this claim has finalised it, 2 this claim has given it back, 3 somebody else has it or had it, 4 it
+      // is still this claim's: its row was locked.
       classify(Texts(schema)(
           "SELECT u.place, (CASE WHEN l.token = u.token THEN 1 WHEN q.token = u.token AND q.status = 0 THEN "
-          "2 WHEN l.id IS NOT NULL OR q.id IS NOT NULL THEN 3 ELSE 0 END)::bigint "
+          "2 WHEN q.token = u.token THEN 4 WHEN l.id IS NOT NULL OR q.id IS NOT NULL THEN 3 ELSE 0 "
+          "END)::bigint "
           "FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS u(id, token, place) "
           "LEFT JOIN {log} AS l ON l.id = u.id LEFT JOIN {queue} AS q ON q.id = u.id")),
 
       save_states(Texts(schema)(
           "WITH held AS MATERIALIZED (SELECT q.id FROM {queue} AS q WHERE q.id = $1::bigint "
           "AND q.token = $2::bigint AND q.status = 1 FOR UPDATE), "
-          "saved AS (INSERT INTO {state} (id, handler, result, failed, error, updated_at) "
+          "saved AS (INSERT INTO {state} AS x (id, handler, result, failed, error, updated_at) "
           "SELECT held.id, s.handler, s.result, s.failed, s.error, {now:7} FROM held CROSS JOIN "
           "unnest($3::text[], $4::smallint[], $5::int[], $6::text[]) AS s(handler, result, failed, error) "
-          "ON CONFLICT (id, handler) DO UPDATE SET {replace}) "
+          "ON CONFLICT (id, handler) DO UPDATE SET {replace} WHERE x.result <> 0) "
           "SELECT id FROM held")),
       load_states(Texts(schema)(
           "SELECT s.id, s.handler, s.result::int, s.failed, s.error FROM unnest($1::bigint[]) AS u(id) "

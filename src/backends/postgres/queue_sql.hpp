@@ -30,6 +30,7 @@ struct QueueSql {
   Statement finalize_unnumbered;
   Statement retry;
   Statement release;
+  Statement lock_idle;
   Statement classify;
 
   Statement save_states;

@@ -78,7 +78,8 @@ QueueSql::QueueSql(const Identifier& schema) {
   save_state = "insert into " + state +
                " (id, handler, result, failed, error, updated_at) values (?, ?, ?, ?, ?, ?)"
                " on conflict (id, handler) do update set result = excluded.result, failed = excluded.failed,"
-               " error = excluded.error, updated_at = excluded.updated_at";
+               " error = excluded.error, updated_at = excluded.updated_at where " +
+               state + ".result <> 0";
   states = "select handler, result, failed, error from " + state + " where id = ? order by handler";
   left_states = "select s.id, s.handler from " + state + " as s where not exists (select 1 from " + queue +
                 " as q where q.id = s.id) limit ?";

@@ -239,7 +239,7 @@ Settled QueueModel::settle(const Settlement& settlement, TimePoint now) {
   }
   row->available = now + settlement.delay;
   row->error = settlement.error;
-  for (const HandlerResult& one : settlement.results) states[{row->id, one.handler}] = one;
+  keep_states(row->id, settlement.results);
   return Settled::applied;
 }
 
@@ -260,10 +260,17 @@ std::string QueueModel::adopt_numbers(const std::vector<LogRow>& actual) {
   return {};
 }
 
+void QueueModel::keep_states(std::int64_t id, std::span<const HandlerResult> results) {
+  for (const HandlerResult& one : results) {
+    const auto [state, fresh] = states.try_emplace({id, one.handler}, one);
+    if (!fresh && state->second.verdict != HandlerVerdict::success) state->second = one;
+  }
+}
+
 bool QueueModel::save_states(const Claim& claim, std::span<const HandlerResult> results) {
   const QueueRow* row = held(claim);
   if (row == nullptr) return false;
-  for (const HandlerResult& one : results) states[{row->id, one.handler}] = one;
+  keep_states(row->id, results);
   return true;
 }
 

@@ -51,6 +51,7 @@ class QueueModel {
   };
   [[nodiscard]] QueueRow* find(QueueId id);
   [[nodiscard]] QueueRow* held(const Claim& claim);
+  void keep_states(std::int64_t id, std::span<const HandlerResult> results);
   [[nodiscard]] std::string check_event(Look& look, const QueuedEvent& event);
   [[nodiscard]] std::string check_free(const Look& look) const;
   [[nodiscard]] std::string check_key(const Look& look, const std::string& key) const;
