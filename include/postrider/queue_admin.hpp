@@ -11,18 +11,20 @@
 
 #include "postrider/clock.hpp"
 #include "postrider/event.hpp"
+#include "postrider/filter_list.hpp"
 #include "postrider/queued_event.hpp"
 #include "postrider/storage.hpp"
 
 namespace postrider {
 
-/// Which events are meant; what is not set matches all. At most 10,000 values in all lists together.
+/// Which events are meant; what is not set matches all. A list that is set and empty matches nothing, see
+/// FilterList. At most 10,000 values in all lists together.
 struct QueueFilter {
-  std::vector<QueueId> ids{};
-  std::vector<EventId> event_ids{};
-  std::vector<std::string> types{};
+  FilterList<QueueId> ids{};
+  FilterList<EventId> event_ids{};
+  FilterList<std::string> types{};
   std::optional<std::string> tenant_id{};
-  std::vector<QueueStatus> statuses{};
+  FilterList<QueueStatus> statuses{};
   /// In the queue: published this long ago, or longer. In the log: finished.
   std::optional<Duration> older_than{};
   /// In the queue: part of the last error. In the log: part of any handler's. Upper and lower case differ.

@@ -40,6 +40,14 @@ Duration delay_of(const RetryPolicy& policy, std::int32_t failures, double rando
   }
 }
 
+/// In the options of a projection an empty list means all.
+LogFilter wanted_by(const ProjectionOptions& options) {
+  LogFilter filter;
+  if (!options.statuses.empty()) filter.statuses = options.statuses;
+  if (!options.types.empty()) filter.types = options.types;
+  return filter;
+}
+
 }  // namespace
 
 FailureDecision decide_failure(const FailureFacts& facts, const ProjectionOptions& options, double random) {
@@ -62,7 +70,7 @@ ProjectionTask::ProjectionTask(Storage& storage, std::shared_ptr<Projection> pro
       log_store_(storage.log_store()),
       projection_(std::move(projection)),
       options_(std::move(options)),
-      wanted_{.statuses = projection_->options().statuses, .types = projection_->options().types} {}
+      wanted_(wanted_by(projection_->options())) {}
 
 std::string ProjectionTask::title() const {
   return "postrider: projection '" + name() + "' version " + std::to_string(version());

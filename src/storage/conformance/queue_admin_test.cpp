@@ -172,8 +172,28 @@ TEST_P(QueueAdminVerbs, FiltersByEachField) {
   EXPECT_THAT(list({.types = {"A"}, .tenant_id = "t1"}), ElementsAre(1));
   EXPECT_THAT(list({.types = {"'; drop table x; --"}}), IsEmpty());
   QueueFilter many;
-  many.ids.assign(10'001, QueueId{1});
+  many.ids = std::vector(10'001, QueueId{1});
   EXPECT_THROW((void)admin().list(many, 1, {}), Error);
+}
+
+TEST_P(QueueAdminVerbs, AnEmptyListMatchesNothing) {
+  rows_->queue({.id = 1, .status = Status::processing});
+  quarantine(2);
+  rows_->log({.id = 3});
+  const std::vector<QueueFilter> empty{{.ids = std::vector<QueueId>{}},
+                                       {.event_ids = std::vector<EventId>{}},
+                                       {.types = std::vector<std::string>{}},
+                                       {.statuses = std::vector<Status>{}}};
+  for (std::size_t i = 0; i < empty.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_THAT(list(empty[i]), IsEmpty());
+    for (const QueueAction action : {QueueAction::requeue, QueueAction::release, QueueAction::cancel}) {
+      EXPECT_EQ(apply(action, empty[i]), 0);
+    }
+    EXPECT_EQ(admin().replay(empty[i], {}, everything, 0).changed, 0);
+    EXPECT_EQ(admin().replay(empty[i], {}, everything, 10).changed, 0);
+  }
+  EXPECT_THAT(list({.ids = {}}), ElementsAre(1, 2)) << "braces alone set nothing";
 }
 
 TEST_P(QueueAdminVerbs, StuckAreThoseInProgressForTooLong) {
