@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "postrider/detail/sync.hpp"
@@ -47,8 +48,12 @@ class EventBus {
   [[nodiscard]] std::optional<Polled> poll();
   /// COMPLETED or FAILED. The id must have come from `poll` of this bus. Idempotent. False when the event was
   /// abandoned meanwhile and belongs to somebody else now.
-  bool finalize(QueueId id, bool success);
-  /// Polls one event, routes it, finalises it. False when there was none.
+  ///
+  /// `error` says why it failed and stands in the log (in `LogEntry::results`, cut at 4000 characters).
+  /// Throws Error(invalid_argument) when there is one although it succeeded.
+  bool finalize(QueueId id, bool success, std::string_view error = {});
+  /// Polls one event, routes it, finalises it; what the handler throws is the error in the log. False when
+  /// there was none.
   bool process_one(const EventRouter& router);
 
   [[nodiscard]] EventQueue& queue() noexcept { return queue_; }

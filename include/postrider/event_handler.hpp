@@ -130,16 +130,33 @@ HandlerFunction raw_handler(F function) {
   };
 }
 
-/// The event that `handle` of a handler class takes.
+/// The event that `handle` of a handler class takes, by value or by reference. A function's type says whether
+/// it is const and whether it is noexcept, so there are four of each.
 template <class>
 struct HandledEvent;
 template <class R, class H, class T, class... More>
-struct HandledEvent<R (H::*)(const T&, More...)> {
-  using Type = T;
+struct HandledEvent<R (H::*)(T, More...)> {
+  using Type = std::remove_cvref_t<T>;
 };
 template <class R, class H, class T, class... More>
-struct HandledEvent<R (H::*)(const T&, More...) const> {
-  using Type = T;
+struct HandledEvent<R (H::*)(T, More...) const> {
+  using Type = std::remove_cvref_t<T>;
+};
+template <class R, class H, class T, class... More>
+struct HandledEvent<R (H::*)(T, More...) noexcept> {
+  using Type = std::remove_cvref_t<T>;
+};
+template <class R, class H, class T, class... More>
+struct HandledEvent<R (H::*)(T, More...) const noexcept> {
+  using Type = std::remove_cvref_t<T>;
+};
+template <class R, class T, class... More>
+struct HandledEvent<R (*)(T, More...)> {
+  using Type = std::remove_cvref_t<T>;
+};
+template <class R, class T, class... More>
+struct HandledEvent<R (*)(T, More...) noexcept> {
+  using Type = std::remove_cvref_t<T>;
 };
 
 /// Calls `handle` of a handler object, with or without context. Copies share the object.

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "postrider/filter_list.hpp"
 #include "postrider/queued_event.hpp"
 #include "postrider/storage.hpp"
 
@@ -29,10 +30,10 @@ struct LogEntry {
   std::vector<HandlerResult> results{};
 };
 
-/// Which entries are wanted; what is empty matches all.
+/// Which entries are wanted; what is not set matches all. A list that is set and empty matches nothing.
 struct LogFilter {
-  std::vector<QueueStatus> statuses{};
-  std::vector<std::string> types{};
+  FilterList<QueueStatus> statuses{};
+  FilterList<std::string> types{};
 };
 
 struct LogPage {

@@ -75,9 +75,9 @@ class EventManager final : public Service {
   EventManager(const EventManager&) = delete;
   EventManager& operator=(const EventManager&) = delete;
 
-  /// A handler class: a static member `id` and `handle(const T&)` or `handle(const T&, HandlerContext&)`. T
-  /// is a typed event (see EventCodec), or Event: then a static member `type` says which events it wants;
-  /// without one it gets all.
+  /// A handler class: a static member `id` and `handle(const T&)` or `handle(const T&, HandlerContext&)`,
+  /// which may be const, noexcept or static and may take T by value. T is a typed event (see EventCodec), or
+  /// Event: then a static member `type` says which events it wants; without one it gets all.
   template <class H>
   requires requires { std::string_view(std::remove_cvref_t<H>::id); }
   EventManager& register_handler(H&& handler, const HandlerOptions& options = {}) {
@@ -112,7 +112,7 @@ class EventManager final : public Service {
     return add(id, std::string(), detail::raw_handler(std::move(function)), options);
   }
 
-  /// Checks that the tables are there, then starts fetching and handling.
+  /// Checks that the tables are there, then starts fetching and handling. When it throws nothing runs.
   void start() override;
   /// Takes no new events, handles what was claimed until `drain_timeout`, gives the rest back. Running
   /// handlers are waited for, however long they take. Throws Error(invalid_argument) inside a handler.

@@ -10,6 +10,7 @@ namespace postrider {
 
 enum class LossReason : std::uint8_t;
 struct LoggerStats;
+struct ProjectionStatus;
 
 /// Where the engines count. Called from any thread, at times many thousand times a second: be quick, don't
 /// throw. Every method does nothing by default: override what you want to see.
@@ -64,6 +65,17 @@ class MetricsExporter {
   virtual void observe_queue_settle(std::size_t /*events*/, Duration) {}
   /// All handlers of one event.
   virtual void observe_handler_time(Duration) {}
+
+  // Projection counters.
+  /// Entries that are in a view now: their transaction is committed.
+  virtual void increment_projection_handled(std::size_t /*entries*/) {}
+  /// A batch was undone, because `handle` threw or the database failed; it is tried again.
+  virtual void increment_projection_failures() {}
+  /// An entry was given up (PoisonPolicy::skip).
+  virtual void increment_projection_skipped() {}
+  /// Projection gauges: lag in events and time, position, state, owner. For each projection that this node
+  /// has, whoever runs it, six times per lease and after each `run_once`.
+  virtual void record_projection(const ProjectionStatus&) {}
 
   // Logger counters.
   virtual void increment_logger_sent(std::uint64_t /*events*/) {}

@@ -9,6 +9,7 @@
 
 #include "postrider/clock.hpp"
 #include "postrider/event.hpp"
+#include "postrider/filter_list.hpp"
 #include "postrider/retry_policy.hpp"
 
 namespace postrider {
@@ -20,9 +21,9 @@ enum class EventStatus : std::int16_t { fresh = 0, done = 1, retry = 2, dead = 3
 /// NEW, DONE, RETRY, DEAD.
 [[nodiscard]] std::string_view to_string(EventStatus status) noexcept;
 
-/// Which dead letters are meant; what is not set matches all.
+/// Which dead letters are meant; what is not set matches all. A list that is set and empty matches nothing.
 struct DeadLetterFilter {
-  std::vector<EventId> ids{};  ///< any of these
+  FilterList<EventId> ids{};  ///< any of these
   std::optional<std::string> type{};
   std::optional<std::string> aggregate_type{};
   std::optional<std::string> aggregate_id{};

@@ -12,6 +12,7 @@
 
 #include "postrider/event_log.hpp"
 #include "postrider/log.hpp"
+#include "postrider/metrics.hpp"
 #include "postrider/retry_policy.hpp"
 #include "postrider/service.hpp"
 #include "postrider/storage.hpp"
@@ -130,7 +131,9 @@ class ProjectionAdmin {
   /// readers never see an older view. False, and nothing changed, when it has not.
   bool switch_to(std::string_view name, int version);
   /// Deletes what is stored about a version that is not live; its tables are yours to drop. Until then
-  /// `QueueAdmin::purge_log` keeps what it has not read.
+  /// `QueueAdmin::purge_log` keeps what it has not read. Throws Error(conflict) while a node runs it: take it
+  /// out of the program first, or pause it. Runners that still have it leave it alone from then on; one that
+  /// is made later begins at the start of the log.
   void forget(std::string_view name, int version);
   [[nodiscard]] std::vector<SkippedEntry> skipped(std::string_view name, int version = 0, LogSeq after = {},
                                                   std::size_t limit = 100);
@@ -162,8 +165,22 @@ struct ProjectionRunnerOptions {
   /// Names this node in the `owner` column (at most 48 characters; a random tail is added). Default: host
   /// name and process id.
   std::string node_name{};
-  Clock* clock = nullptr;  ///< default: Clock::system(); must outlive the runner
+  Clock* clock = nullptr;              ///< default: Clock::system(); must outlive the runner
+  MetricsExporter* metrics = nullptr;  ///< default: none; must outlive the runner
   LogCallback log = log_to_stderr();
+};
+
+/// What ProjectionRunner::run_once has done.
+struct ProjectionRun {
+  struct Failure {
+    std::string name{};
+    int version = 0;
+    std::string error{};  ///< names the entry, when it was one's fault
+  };
+  std::size_t handled = 0;  ///< entries that are in views now
+  /// All of them, in the order in which they happened. The projections that failed are tried again by a later
+  /// call, once their delay is over; those that still wait are not in here.
+  std::vector<Failure> failures{};
 };
 
 /// Runs projections. Give every node the same ones: one of them runs each, another takes over when it is
@@ -176,13 +193,16 @@ class ProjectionRunner final : public Service {
   ProjectionRunner& operator=(const ProjectionRunner&) = delete;
 
   /// May be called at any time. Throws Error(conflict) when this name and version is here already. The first
-  /// version of a name is live at once; later ones when they are switched to.
+  /// version of a name is live at once; later ones when they are switched to. It is in the database when this
+  /// returns, for `ProjectionAdmin::status`, unless the database is away or has no tables yet: then `start`
+  /// puts it there.
   ProjectionRunner& add(std::shared_ptr<Projection> projection);
   ProjectionRunner& add(ProjectionOptions options, std::function<void(Tx&, const LogEntry&)> handle,
                         std::function<void(Tx&)> clear = nullptr) {
     return add(make_projection(std::move(options), std::move(handle), std::move(clear)));
   }
 
+  /// Throws when the tables are not there or the database is away; nothing runs then.
   void start() override;
   /// Waits for batches that run, then gives the projections back to other nodes. Throws
   /// Error(invalid_argument) inside `handle`.
@@ -192,12 +212,13 @@ class ProjectionRunner final : public Service {
   /// There may be new entries. Finalisations through the same Storage object do it by themselves; call it
   /// when a transaction of your own, or another object, has finalised events. Cheap.
   void wake() noexcept;
-  /// Each projection of this node once, as far as it is due, on this thread. Returns how many entries were
-  /// handled. For tests and for programs with a schedule of their own; not while started.
-  std::size_t run_once();
+  /// One batch of each projection of this node that is due, on this thread. One that fails keeps no other
+  /// from its turn. A batch that fails is tried entry by entry at once, so when no entry was handled there is
+  /// nothing to do but to wait. For tests and for programs with a schedule of their own; not while started.
+  ProjectionRun run_once();
 
-  /// Empties the view with `Projection::clear` and begins again at the start of the log. When it throws the
-  /// view is as it was and the projection is paused.
+  /// Empties the view with `Projection::clear` and begins again at the start of the log. When it throws, view
+  /// and projection are as they were: one that was running goes on, one that was paused or FAILED stays so.
   void reset(std::string_view name, int version);
 
   /// Verbs by name, for all projections of the database. `wait_until` is woken by this node's batches.

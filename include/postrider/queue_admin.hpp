@@ -11,18 +11,20 @@
 
 #include "postrider/clock.hpp"
 #include "postrider/event.hpp"
+#include "postrider/filter_list.hpp"
 #include "postrider/queued_event.hpp"
 #include "postrider/storage.hpp"
 
 namespace postrider {
 
-/// Which events are meant; what is not set matches all. At most 10,000 values in all lists together.
+/// Which events are meant; what is not set matches all. A list that is set and empty matches nothing, see
+/// FilterList. At most 10,000 values in all lists together.
 struct QueueFilter {
-  std::vector<QueueId> ids{};
-  std::vector<EventId> event_ids{};
-  std::vector<std::string> types{};
+  FilterList<QueueId> ids{};
+  FilterList<EventId> event_ids{};
+  FilterList<std::string> types{};
   std::optional<std::string> tenant_id{};
-  std::vector<QueueStatus> statuses{};
+  FilterList<QueueStatus> statuses{};
   /// In the queue: published this long ago, or longer. In the log: finished.
   std::optional<Duration> older_than{};
   /// In the queue: part of the last error. In the log: part of any handler's. Upper and lower case differ.
@@ -32,6 +34,8 @@ struct QueueFilter {
   std::optional<Duration> stuck_for{};
   /// Queue only.
   std::optional<bool> quarantined{};
+  /// Queue only: PENDING, and due at a later time, because it was published so or waits for a retry.
+  std::optional<bool> delayed{};
 };
 
 /// A row of the queue as it is; `payload` as text or bytes, also when it cannot be decoded into an Event.
@@ -87,6 +91,24 @@ struct LogPurgeOptions {
   /// ProjectionAdmin::forget it.
   bool keep_unread = true;
   bool dry_run = false;  ///< only count
+  /// Of these, only those that match: the others stay where they are. Fields that are about the queue alone
+  /// are refused.
+  QueueFilter filter{};
+};
+
+/// What QueueAdmin::purge_log has done.
+struct LogPurged {
+  struct Unread {
+    std::string name{};
+    int version = 0;
+    LogSeq position{};  ///< how far it has read
+  };
+  std::int64_t deleted = 0;  ///< with `dry_run` how many there would be
+  /// Not empty when older entries were left because projections have yet to read them (`keep_unread`): the
+  /// projections that are furthest behind.
+  std::vector<Unread> held_back_by{};
+  /// The same for people, with what to do about it; empty when nothing was held back.
+  [[nodiscard]] std::string why() const;
 };
 
 /// What an operator does with the queue and its log. Thread-safe; works whether anybody runs workers or not,
@@ -97,11 +119,11 @@ class QueueAdmin {
  public:
   explicit QueueAdmin(Storage& storage) : storage_(storage) {}
 
-  [[nodiscard]] QueueCounts counts();
-  /// Counts the whole log: slow when it is long.
-  [[nodiscard]] LogCounts log_counts();
+  [[nodiscard]] QueueCounts counts(const QueueFilter& filter = {});
+  /// Walks through the whole log: slow when it is long.
+  [[nodiscard]] LogCounts log_counts(const QueueFilter& log_filter = {});
   /// How many events in the queue have been claimed how many times.
-  [[nodiscard]] std::map<std::int32_t, std::int64_t> attempts();
+  [[nodiscard]] std::map<std::int32_t, std::int64_t> attempts(const QueueFilter& filter = {});
 
   /// What is in the queue, by id; `after` is the last id of the page before. The log is read by EventLog.
   [[nodiscard]] std::vector<QueueRecord> list(const QueueFilter& filter = {}, std::size_t limit = 100,
@@ -112,6 +134,8 @@ class QueueAdmin {
   [[nodiscard]] std::optional<QueueRecord> find(QueueId id);
 
   /// PROCESSING → PENDING, due now. The worker that had it is fenced: its result will be refused.
+  ///
+  /// With `delayed = true` in the filter, and only then: those that are due at a later time are due now.
   std::int64_t requeue(const QueueFilter& filter, bool dry_run = false);
   /// Out of the queue, into the log as FAILED; `reason` stands there as the error of handler "(cancelled)",
   /// behind what handlers had said before. A worker that has the event is fenced.
@@ -122,7 +146,7 @@ class QueueAdmin {
   /// in the order of the log. Their entries stay; the new runs will have entries of their own.
   std::int64_t replay(const QueueFilter& log_filter, bool dry_run = false);
   /// Deletes the oldest entries of the log, in order, up to the first that is too young.
-  std::int64_t purge_log(const LogPurgeOptions& options = {});
+  LogPurged purge_log(const LogPurgeOptions& options = {});
 
  private:
   Storage& storage_;

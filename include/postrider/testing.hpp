@@ -114,6 +114,11 @@ class RecordingMetrics final : public MetricsExporter {
     queue_settles,
     queue_settled_events,
     handler_runs,
+    // Projections'.
+    projection_handled,
+    projection_failures,
+    projection_skipped,
+    projection_records,
     count_of_counters,
   };
 
@@ -126,6 +131,7 @@ class RecordingMetrics final : public MetricsExporter {
   [[nodiscard]] std::size_t cold_depth() const noexcept { return cold_depth_; }
   [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
   [[nodiscard]] Duration oldest_lag() const noexcept { return Duration{oldest_lag_}; }
+  [[nodiscard]] std::int64_t projection_lag() const noexcept { return projection_lag_; }  ///< in events
 
   void increment_hot_enqueued() override { add(Counter::hot_enqueued); }
   void increment_hot_dropped() override { add(Counter::hot_dropped); }
@@ -160,6 +166,13 @@ class RecordingMetrics final : public MetricsExporter {
   void observe_queue_settle(std::size_t events, Duration) override;
   void observe_handler_time(Duration) override { add(Counter::handler_runs); }
 
+  void increment_projection_handled(std::size_t entries) override {
+    add(Counter::projection_handled, entries);
+  }
+  void increment_projection_failures() override { add(Counter::projection_failures); }
+  void increment_projection_skipped() override { add(Counter::projection_skipped); }
+  void record_projection(const ProjectionStatus& status) override;
+
  private:
   void add(Counter counter, std::uint64_t by = 1);
 
@@ -169,6 +182,7 @@ class RecordingMetrics final : public MetricsExporter {
   std::atomic<std::size_t> cold_depth_{0};
   std::atomic<std::size_t> in_flight_{0};
   std::atomic<std::int64_t> oldest_lag_{0};
+  std::atomic<std::int64_t> projection_lag_{0};
 
   mutable std::atomic<std::size_t> awaiting_{0};
   mutable Mutex mutex_;

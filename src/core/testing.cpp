@@ -4,6 +4,8 @@
 #include <deque>
 #include <utility>
 
+#include "postrider/projection.hpp"
+
 namespace postrider::testing {
 namespace {
 
@@ -149,6 +151,11 @@ void RecordingMetrics::observe_queue_claim(std::size_t events, Duration) {
 void RecordingMetrics::observe_queue_settle(std::size_t events, Duration) {
   add(Counter::queue_settled_events, events);
   add(Counter::queue_settles);
+}
+
+void RecordingMetrics::record_projection(const ProjectionStatus& status) {
+  projection_lag_ = status.lag_events;
+  add(Counter::projection_records);
 }
 
 void RecordingMetrics::observe_claim(std::size_t events, Duration) {

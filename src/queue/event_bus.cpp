@@ -45,7 +45,13 @@ std::optional<EventBus::Polled> EventBus::poll() {
   return std::nullopt;
 }
 
-bool EventBus::finalize(QueueId id, bool success) {
+bool EventBus::finalize(QueueId id, bool success, std::string_view error) {
+  if (success && !error.empty()) {
+    throw Error(ErrorCode::invalid_argument,
+                "cannot finalize event " + std::to_string(static_cast<std::int64_t>(id)),
+                "it succeeded, and yet there is an error: " + std::string(error),
+                "pass success = false, or no error");
+  }
   Claim claim;
   {
     const MutexLock lock(mutex_);
@@ -58,7 +64,9 @@ bool EventBus::finalize(QueueId id, bool success) {
                 "cannot finalize event " + std::to_string(static_cast<std::int64_t>(id)),
                 "it was not polled by this bus", "finalize what poll() returned, on the same EventBus");
   }
-  const Settled settled = success ? queue_.finalize(claim) : queue_.fail(claim, "the handler failed");
+  const Settled settled = success
+                              ? queue_.finalize(claim)
+                              : queue_.fail(claim, error.empty() ? "the handler failed" : std::string(error));
   const MutexLock lock(mutex_);
   claims_.erase(id);
   return settled != Settled::stale;
@@ -67,17 +75,19 @@ bool EventBus::finalize(QueueId id, bool success) {
 bool EventBus::process_one(const EventRouter& router) {
   const std::optional<Polled> polled = poll();
   if (!polled) return false;
-  bool success = true;
+  std::optional<std::string> failure;
   try {
     router.route(polled->event);
   } catch (const std::exception& error) {
-    success = false;
-    queue_.options().log(LogLevel::error,
-                         "postrider: event " + polled->event.id().str() + " failed: " + what_of(error));
+    failure = what_of(error);
   } catch (...) {
-    success = false;
+    failure = "an exception that is no std::exception";
   }
-  (void)finalize(polled->id, success);
+  if (failure) {
+    queue_.options().log(LogLevel::error,
+                         "postrider: event " + polled->event.id().str() + " failed: " + *failure);
+  }
+  (void)finalize(polled->id, !failure.has_value(), failure.value_or(std::string()));
   return true;
 }
 

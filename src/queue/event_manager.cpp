@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "core/batch_writer.hpp"
+#include "core/failpoint.hpp"
 #include "core/option_check.hpp"
+#include "core/periodic_task.hpp"
 #include "core/what_of.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
@@ -84,7 +86,8 @@ struct EventManager::Parts {
               std::move(busy.begin(), busy.end(), std::back_inserter(locked));
             },
             [this](std::span<const Settlement> batch, bool) { written(batch); },
-            [this] { queue.options.metrics->increment_queue_settle_failures(); }) {}
+            [this] { queue.options.metrics->increment_queue_settle_failures(); }),
+        cleaner(options.cleanup_interval, clock, [this] { clean_and_tell(); }) {}
 
   /// After a batch, on the writer's thread.
   void written(std::span<const Settlement> batch);
@@ -94,8 +97,11 @@ struct EventManager::Parts {
   void fetch_loop();
   [[nodiscard]] std::size_t next_limit();
   void work_loop();
-  void cleanup_loop();
+  void start_all();
+  /// Ends whatever of it has been started.
+  void halt();
   std::size_t clean();
+  void clean_and_tell() noexcept;
   void give_back(const std::deque<WorkItem>& items);
 
   detail::QueueParts& queue;
@@ -114,11 +120,11 @@ struct EventManager::Parts {
   std::unique_ptr<WakeChannel::Subscription> other_nodes;
   std::thread fetcher;
   std::vector<std::thread> workers;
-  std::thread cleaner;
+  PeriodicTask cleaner;
   std::size_t limit = 0;  // the fetcher's own
 
   Mutex wait_mutex;
-  CondVar stopped;  // running became false, or the cleaner is to end
+  CondVar stopped;  // running became false
   bool stopping POSTRIDER_GUARDED_BY(wait_mutex) = false;
 };
 
@@ -219,20 +225,55 @@ std::size_t EventManager::Parts::clean() {
   }
 }
 
-void EventManager::Parts::cleanup_loop() {
-  for (;;) {
-    {
-      const MutexLock lock(wait_mutex);
-      const SteadyPoint until = clock.steady_now() + options.cleanup_interval;
-      while (!stopping && clock.steady_now() < until) clock.wait_until(stopped, wait_mutex, until);
-      if (stopping) return;
-    }
-    try {
-      (void)clean();
-    } catch (const std::exception& error) {
-      queue.options.log(LogLevel::warning, "postrider: cannot clean up handler states: " + what_of(error));
-    }
+void EventManager::Parts::clean_and_tell() noexcept {
+  try {
+    (void)clean();
+  } catch (const std::exception& error) {
+    queue.options.log(LogLevel::warning, "postrider: cannot clean up handler states: " + what_of(error));
   }
+}
+
+void EventManager::Parts::start_all() {
+  {
+    const MutexLock waiting(wait_mutex);
+    stopping = false;
+  }
+  work.open();
+  running = true;
+  writer.start();
+  core.held.start();
+  subscription = queue.hub->here().subscribe([this] { work.wake(); });
+  if (WakeChannel* const channel = queue.storage.wake_channel(); channel != nullptr && options.listen) {
+    other_nodes = channel->listen(queue_topic, [this] { work.wake(); });
+  }
+  for (std::size_t i = 0; i < options.workers; ++i) workers.emplace_back([this] { work_loop(); });
+  fetcher = std::thread([this] { fetch_loop(); });
+  failpoint("queue.start");
+  cleaner.start();
+}
+
+void EventManager::Parts::halt() {
+  const SteadyPoint deadline = clock.steady_now() + options.drain_timeout;
+  drain_until = deadline.time_since_epoch().count();
+  running = false;
+  work.close();
+  other_nodes.reset();
+  queue.hub->here().unsubscribe(std::exchange(subscription, 0));
+  writer.give_up_at(deadline);  // before the joins: workers may be waiting for the writer
+  if (fetcher.joinable()) fetcher.join();
+  for (std::thread& worker : workers) worker.join();
+  workers.clear();
+  give_back(work.take_all());
+  for (Settlement& one : postponed.take_all()) writer.submit(std::move(one));
+  writer.stop();
+  give_up(postponed.take_all());
+  core.held.stop();
+  {
+    const MutexLock waiting(wait_mutex);
+    stopping = true;
+  }
+  stopped.notify_all();
+  cleaner.stop();
 }
 
 EventManager::EventManager(EventQueue& queue, EventManagerOptions options)
@@ -264,24 +305,12 @@ void EventManager::start() {
   const MutexLock lock(parts.lifecycle);
   if (parts.running) return;
   parts.queue.store.check_schema();
-  {
-    const MutexLock waiting(parts.wait_mutex);
-    parts.stopping = false;
+  try {
+    parts.start_all();
+  } catch (...) {
+    parts.halt();
+    throw;
   }
-  parts.work.open();
-  parts.running = true;
-  parts.writer.start();
-  parts.core.held.start();
-  parts.subscription = parts.queue.hub->here().subscribe([&parts] { parts.work.wake(); });
-  if (WakeChannel* const channel = parts.queue.storage.wake_channel();
-      channel != nullptr && parts.options.listen) {
-    parts.other_nodes = channel->listen(queue_topic, [&parts] { parts.work.wake(); });
-  }
-  for (std::size_t i = 0; i < parts.options.workers; ++i) {
-    parts.workers.emplace_back([&parts] { parts.work_loop(); });
-  }
-  parts.fetcher = std::thread([&parts] { parts.fetch_loop(); });
-  parts.cleaner = std::thread([&parts] { parts.cleanup_loop(); });
 }
 
 void EventManager::stop() {
@@ -291,28 +320,7 @@ void EventManager::stop() {
                 "let the handler return first, stop from another thread");
   }
   const MutexLock lock(parts.lifecycle);
-  if (!parts.running) return;
-  const SteadyPoint deadline = parts.clock.steady_now() + parts.options.drain_timeout;
-  parts.drain_until = deadline.time_since_epoch().count();
-  parts.running = false;
-  parts.work.close();
-  parts.other_nodes.reset();
-  parts.queue.hub->here().unsubscribe(parts.subscription);
-  parts.writer.give_up_at(deadline);  // before the joins: workers may be waiting for the writer
-  parts.fetcher.join();
-  for (std::thread& worker : parts.workers) worker.join();
-  parts.workers.clear();
-  parts.give_back(parts.work.take_all());
-  for (Settlement& one : parts.postponed.take_all()) parts.writer.submit(std::move(one));
-  parts.writer.stop();
-  parts.give_up(parts.postponed.take_all());
-  parts.core.held.stop();
-  {
-    const MutexLock waiting(parts.wait_mutex);
-    parts.stopping = true;
-  }
-  parts.stopped.notify_all();
-  parts.cleaner.join();
+  if (parts.running) parts.halt();
 }
 
 bool EventManager::running() const noexcept {

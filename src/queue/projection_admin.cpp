@@ -68,13 +68,15 @@ bool ProjectionAdmin::switch_to(std::string_view name, int version) {
 void ProjectionAdmin::forget(std::string_view name, int version) {
   const ProjectionChanged changed =
       storage_.projection_store().change(name, version, ProjectionChange::forget);
+  if (changed == ProjectionChanged::done) return;
   if (changed == ProjectionChanged::unknown) throw_unknown(name, version);
-  if (changed == ProjectionChanged::refused) {
-    throw Error(
-        ErrorCode::invalid_argument,
-        "cannot forget version " + std::to_string(version) + " of projection '" + std::string(name) + "'",
-        "it is live", "switch to another version first");
+  const std::string what =
+      "cannot forget version " + std::to_string(version) + " of projection '" + std::string(name) + "'";
+  if (changed == ProjectionChanged::busy) {
+    throw Error(ErrorCode::conflict, what, "a node runs it",
+                "take it out of the program that runs it and wait for its lease to end, or pause it first");
   }
+  throw Error(ErrorCode::invalid_argument, what, "it is live", "switch to another version first");
 }
 
 std::vector<SkippedEntry> ProjectionAdmin::skipped(std::string_view name, int version, LogSeq after,

@@ -6,7 +6,9 @@
 #include <thread>
 #include <utility>
 
+#include "core/failpoint.hpp"
 #include "core/option_check.hpp"
+#include "core/what_of.hpp"
 #include "postrider/error.hpp"
 #include "postrider/projection.hpp"
 #include "queue/projection_task.hpp"
@@ -17,6 +19,9 @@ namespace {
 
 constexpr Duration far_away = std::chrono::hours{1};
 constexpr std::size_t most_name_chars = 48;
+// How long a reset may take to empty the view on a database with several writers. It ends by itself, so that
+// a reset that crashes holds the projection up no longer than this.
+constexpr Duration reset_lease = std::chrono::minutes{10};
 
 ProjectionRunnerOptions checked(ProjectionRunnerOptions options) {
   using namespace std::chrono_literals;
@@ -27,6 +32,7 @@ ProjectionRunnerOptions checked(ProjectionRunnerOptions options) {
   check.time("poll_interval_max", options.poll_interval_max, options.poll_interval, 24h);
   check.text("node_name", options.node_name, most_name_chars);
   if (options.clock == nullptr) options.clock = &Clock::system();
+  if (options.metrics == nullptr) options.metrics = &MetricsExporter::none();
   options.log = guarded(std::move(options.log));
   return options;
 }
@@ -66,10 +72,13 @@ struct ProjectionRunner::Parts {
   void work() POSTRIDER_EXCLUDES(mutex);
   void keep() POSTRIDER_EXCLUDES(mutex);
   void keep_leases();
+  void record_gauges();
+  /// Ends what `start` has begun.
+  void halt() POSTRIDER_REQUIRES(lifecycle) POSTRIDER_EXCLUDES(mutex);
   [[nodiscard]] Slot* due_slot(SteadyPoint now) POSTRIDER_REQUIRES(mutex);
   [[nodiscard]] SteadyPoint next_due(SteadyPoint now) POSTRIDER_REQUIRES(mutex);
   /// Runs one step of a slot that is marked as running.
-  std::size_t run(Slot& slot) POSTRIDER_EXCLUDES(mutex);
+  StepResult run(Slot& slot) POSTRIDER_EXCLUDES(mutex);
   void plan(Slot& slot, const StepResult& result) POSTRIDER_REQUIRES(mutex);
   [[nodiscard]] std::vector<std::shared_ptr<Slot>> all_slots() POSTRIDER_EXCLUDES(mutex) {
     const MutexLock lock(mutex);
@@ -117,9 +126,9 @@ SteadyPoint ProjectionRunner::Parts::next_due(SteadyPoint now) {
   return next;
 }
 
-std::size_t ProjectionRunner::Parts::run(Slot& slot) {
+StepResult ProjectionRunner::Parts::run(Slot& slot) {
   const void* const before = std::exchange(running_here, this);
-  const StepResult result = slot.task->step();
+  StepResult result = slot.task->step();
   running_here = before;
   {
     const MutexLock lock(mutex);
@@ -127,7 +136,7 @@ std::size_t ProjectionRunner::Parts::run(Slot& slot) {
     changed.notify_all();
   }
   if (result.kind == StepResult::Kind::moved) admin.wake();
-  return result.handled;
+  return result;
 }
 
 void ProjectionRunner::Parts::plan(Slot& slot, const StepResult& result) {
@@ -181,6 +190,7 @@ void ProjectionRunner::Parts::keep() {
       if (stopping) return;
     }
     keep_leases();
+    record_gauges();
   }
 }
 
@@ -193,6 +203,33 @@ void ProjectionRunner::Parts::keep_leases() {
                   std::string("postrider: cannot renew a projection's lease, trying again: ") + error.what());
     }
   }
+}
+
+void ProjectionRunner::Parts::record_gauges() {
+  if (options.metrics == &MetricsExporter::none()) return;
+  try {
+    const std::vector<std::shared_ptr<Slot>> mine = all_slots();
+    for (const ProjectionStatus& status : storage.projection_store().list({})) {
+      const bool here = std::any_of(mine.begin(), mine.end(), [&](const std::shared_ptr<Slot>& slot) {
+        return slot->task->name() == status.name && slot->task->version() == status.version;
+      });
+      if (here) options.metrics->record_projection(status);
+    }
+  } catch (const std::exception& error) {
+    options.log(LogLevel::warning,
+                "postrider: cannot tell where projections stand, trying again: " + what_of(error));
+  }
+}
+
+void ProjectionRunner::Parts::halt() {
+  {
+    const MutexLock lock(mutex);
+    stopping = true;
+    changed.notify_all();
+  }
+  for (std::thread& thread : threads) thread.join();
+  threads.clear();
+  for (const std::shared_ptr<Slot>& slot : all_slots()) slot->task->give_back();
 }
 
 ProjectionRunner::ProjectionRunner(Storage& storage, ProjectionRunnerOptions options)
@@ -210,18 +247,27 @@ ProjectionRunner& ProjectionRunner::add(std::shared_ptr<Projection> projection) 
                                        ProjectionTaskOptions{.owner = parts.owner,
                                                              .lease = parts.options.lease,
                                                              .clock = parts.options.clock,
+                                                             .metrics = parts.options.metrics,
                                                              .log = parts.options.log,
                                                              .random = [&parts] { return parts.random(); }});
-  const MutexLock lock(parts.mutex);
-  for (const std::shared_ptr<Parts::Slot>& slot : parts.slots) {
-    if (slot->task->name() == task->name() && slot->task->version() == task->version()) {
-      throw Error(ErrorCode::conflict,
-                  "cannot add projection '" + task->name() + "' version " + std::to_string(task->version()),
-                  "this runner has it already", "give it another name or version");
+  {
+    const MutexLock lock(parts.mutex);
+    for (const std::shared_ptr<Parts::Slot>& slot : parts.slots) {
+      if (slot->task->name() == task->name() && slot->task->version() == task->version()) {
+        throw Error(ErrorCode::conflict,
+                    "cannot add projection '" + task->name() + "' version " + std::to_string(task->version()),
+                    "this runner has it already", "give it another name or version");
+      }
     }
+    parts.slots.push_back(std::make_shared<Parts::Slot>(task));
+    parts.changed.notify_all();
   }
-  parts.slots.push_back(std::make_shared<Parts::Slot>(std::move(task)));
-  parts.changed.notify_all();
+  if (running_here != nullptr) return *this;  // inside a batch, which may have SQLite's one writer
+  try {
+    task->enroll();
+  } catch (const std::exception&) {
+    // Not an error yet: `start` and the first step do it again, and say why it cannot be done.
+  }
   return *this;
 }
 
@@ -230,6 +276,7 @@ void ProjectionRunner::start() {
   const MutexLock lifecycle(parts.lifecycle);
   if (parts.running) return;
   parts.storage.queue_store().check_schema();
+  for (const std::shared_ptr<Parts::Slot>& slot : parts.all_slots()) slot->task->enroll();
   {
     const MutexLock lock(parts.mutex);
     parts.stopping = false;
@@ -237,11 +284,17 @@ void ProjectionRunner::start() {
       if (!slot->backing_off) slot->next = {};
     }
   }
-  parts.threads.emplace_back([&parts] { parts.keep(); });
-  for (std::size_t i = 0; i < parts.options.workers; ++i) {
-    parts.threads.emplace_back([&parts] { parts.work(); });
+  try {
+    parts.threads.emplace_back([&parts] { parts.keep(); });
+    for (std::size_t i = 0; i < parts.options.workers; ++i) {
+      parts.threads.emplace_back([&parts] { parts.work(); });
+    }
+    failpoint("projection.start");
+    parts.subscription = parts.storage.log_grown()->subscribe([this] { wake(); });
+  } catch (...) {
+    parts.halt();
+    throw;
   }
-  parts.subscription = parts.storage.log_grown()->subscribe([this] { wake(); });
   parts.running = true;
 }
 
@@ -253,14 +306,7 @@ void ProjectionRunner::stop() {
   }
   const MutexLock lifecycle(parts.lifecycle);
   if (parts.running) parts.storage.log_grown()->unsubscribe(parts.subscription);
-  {
-    const MutexLock lock(parts.mutex);
-    parts.stopping = true;
-    parts.changed.notify_all();
-  }
-  for (std::thread& thread : parts.threads) thread.join();
-  parts.threads.clear();
-  for (const std::shared_ptr<Parts::Slot>& slot : parts.all_slots()) slot->task->give_back();
+  parts.halt();
   parts.running = false;
 }
 
@@ -281,7 +327,7 @@ void ProjectionRunner::wake() noexcept {
   parts.changed.notify_all();
 }
 
-std::size_t ProjectionRunner::run_once() {
+ProjectionRun ProjectionRunner::run_once() {
   Parts& parts = *parts_;
   const MutexLock lifecycle(parts.lifecycle);
   if (parts.running) {
@@ -289,16 +335,25 @@ std::size_t ProjectionRunner::run_once() {
                 "the runner is started and does it by itself", "call wake() instead");
   }
   parts.keep_leases();
-  std::size_t handled = 0;
+  ProjectionRun done;
   for (const std::shared_ptr<Parts::Slot>& slot : parts.all_slots()) {
-    {
-      const MutexLock lock(parts.mutex);
-      if (slot->backing_off && slot->next > parts.options.clock->steady_now()) continue;
-      slot->running = true;
+    StepResult step{.kind = StepResult::Kind::moved};
+    // Again after a batch that failed as a whole, or had nothing that is wanted: whoever calls this until
+    // nothing was handled must not end there.
+    while (step.kind == StepResult::Kind::moved && step.handled == 0) {
+      {
+        const MutexLock lock(parts.mutex);
+        if (slot->backing_off && slot->next > parts.options.clock->steady_now()) break;
+        slot->running = true;
+      }
+      step = parts.run(*slot);
+      done.handled += step.handled;
+      if (step.error.empty()) continue;
+      done.failures.push_back({slot->task->name(), slot->task->version(), step.error});
     }
-    handled += parts.run(*slot);
   }
-  return handled;
+  parts.record_gauges();
+  return done;
 }
 
 void ProjectionRunner::reset(std::string_view name, int version) {
@@ -316,14 +371,33 @@ void ProjectionRunner::reset(std::string_view name, int version) {
   // First whoever runs it is shut out, in a transaction of its own: then a batch that has rows of the view
   // under lock ends without waiting for us, while we wait for those rows. The position goes back last, for
   // the same reason.
-  parts.admin.pause(name, version);
-  Transaction tx = parts.storage.begin();
-  found->task->projection().clear(tx);
-  if (parts.storage.projection_store().restart(tx, name, version) != ProjectionChanged::done) {
+  ProjectionStore& store = parts.storage.projection_store();
+  const std::optional<ProjectionLease> lease =
+      store.acquire(name, version, parts.owner + " (reset)", reset_lease, ProjectionTake::anyway);
+  if (!lease.has_value()) {
     throw Error(ErrorCode::conflict, "cannot reset projection '" + std::string(name) + "'",
-                "somebody has just deleted it");
+                "it was forgotten, or somebody else takes it at this moment",
+                "look at ProjectionAdmin::list()");
   }
-  tx.commit();
+  const ProjectionFence mine{name, version, lease->epoch};
+  try {
+    Transaction tx = parts.storage.begin();
+    found->task->projection().clear(tx);
+    if (store.restart(tx, mine) != ProjectionChanged::done) {
+      throw Error(ErrorCode::conflict, "cannot reset projection '" + std::string(name) + "'",
+                  "it was paused, reset or forgotten meanwhile, or emptying it took longer than ten minutes");
+    }
+    tx.commit();
+  } catch (...) {
+    try {
+      (void)store.renew(mine, Duration::zero());
+    } catch (const std::exception& error) {
+      parts.options.log(LogLevel::warning, "postrider: projection '" + std::string(name) +
+                                               "' goes on in ten minutes only: " + what_of(error));
+    }
+    found->task->forget_lease();
+    throw;
+  }
   found->task->forget_lease();
   const MutexLock lock(parts.mutex);
   found->backing_off = false;

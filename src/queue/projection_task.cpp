@@ -40,6 +40,14 @@ Duration delay_of(const RetryPolicy& policy, std::int32_t failures, double rando
   }
 }
 
+/// In the options of a projection an empty list means all.
+LogFilter wanted_by(const ProjectionOptions& options) {
+  LogFilter filter;
+  if (!options.statuses.empty()) filter.statuses = options.statuses;
+  if (!options.types.empty()) filter.types = options.types;
+  return filter;
+}
+
 }  // namespace
 
 FailureDecision decide_failure(const FailureFacts& facts, const ProjectionOptions& options, double random) {
@@ -62,7 +70,7 @@ ProjectionTask::ProjectionTask(Storage& storage, std::shared_ptr<Projection> pro
       log_store_(storage.log_store()),
       projection_(std::move(projection)),
       options_(std::move(options)),
-      wanted_{.statuses = projection_->options().statuses, .types = projection_->options().types} {}
+      wanted_(wanted_by(projection_->options())) {}
 
 std::string ProjectionTask::title() const {
   return "postrider: projection '" + name() + "' version " + std::to_string(version());
@@ -88,8 +96,15 @@ bool ProjectionTask::acquire() {
   return true;
 }
 
+void ProjectionTask::enroll() {
+  if (enrolled_) return;
+  (void)store_.change(name(), version(), ProjectionChange::enroll);
+  enrolled_ = true;
+}
+
 StepResult ProjectionTask::step() noexcept {
   try {
+    enroll();
     if (!held() && !acquire()) return {};
     storage_.queue_store().sequence_log();
     const bool one_by_one = lease_.failures > 0 || lease_.position < one_by_one_until_;
@@ -131,11 +146,12 @@ StepResult ProjectionTask::handle(const LogPage& page) {
     return failed(page, failing, caught.why, caught.retryable);
   }
   if (!committed) {
-    options_.log(LogLevel::info, title() + " has gone to somebody else, or was paused");
+    options_.log(LogLevel::info, title() + " has gone to somebody else, or was paused or forgotten");
     forget_lease();
     return {};
   }
   moved_to(page.scanned_to);
+  options_.metrics->increment_projection_handled(page.entries.size());
   return {.kind = StepResult::Kind::moved, .handled = page.entries.size()};
 }
 
@@ -169,26 +185,29 @@ StepResult ProjectionTask::failed(const LogPage& page, const LogEntry* entry, co
                                   bool retryable) {
   using Kind = FailureDecision::Kind;
   if (retryable || page.entries.empty()) return trouble(why);
+  options_.metrics->increment_projection_failures();
   const FailureDecision decision = decide_failure({.entries = page.entries.size(), .before = lease_.failures},
                                                   projection_->options(), options_.random());
-  if (decision.kind == Kind::one_by_one) {
-    one_by_one_until_ = page.entries.back().seq;
-    return {.kind = StepResult::Kind::moved};
-  }
   const LogSeq seq = entry != nullptr ? entry->seq : page.scanned_to;
   std::string error = "entry " + std::to_string(static_cast<std::int64_t>(seq));
   if (entry != nullptr && entry->event.has_value()) {
     error += " (" + entry->event->type() + ", event " + entry->event->id().str() + ")";
   }
   error += ": " + why;
+  if (decision.kind == Kind::one_by_one) {
+    one_by_one_until_ = page.entries.back().seq;
+    options_.log(LogLevel::warning, title() + " failed, going on entry by entry: " + error);
+    return {.kind = StepResult::Kind::moved, .error = error};
+  }
   if (decision.kind == Kind::skip) {
     if (skip(seq, error)) {
       options_.log(LogLevel::error, title() + " has skipped " + error);
+      options_.metrics->increment_projection_skipped();
       moved_to(seq);
-      return {.kind = StepResult::Kind::moved};
+      return {.kind = StepResult::Kind::moved, .error = error};
     }
     forget_lease();
-    return {};
+    return {.error = error};
   }
   const bool stop = decision.kind == Kind::stop;
   const bool ours = store_.fail(fence(), {.error = error, .counted = decision.counted, .stop = stop});
@@ -197,14 +216,15 @@ StepResult ProjectionTask::failed(const LogPage& page, const LogEntry* entry, co
                title() + (stop ? " is stopped at " : " failed at ") + error);
   if (stop || !ours) {
     forget_lease();
-    return {};
+    return {.error = error};
   }
-  return {.kind = StepResult::Kind::failed, .delay = decision.delay};
+  return {.kind = StepResult::Kind::failed, .delay = decision.delay, .error = error};
 }
 
 /// The database is away, busy, or has left a commit in doubt: nobody's entry is to blame. The lease is taken
 /// anew, which also tells where the projection stands.
 StepResult ProjectionTask::trouble(const std::string& why) {
+  options_.metrics->increment_projection_failures();
   troubles_ = std::min(troubles_ + 1, 1'000'000);
   const FailureDecision decision = decide_failure({.retryable = true, .before = 0, .troubles = troubles_},
                                                   projection_->options(), options_.random());
@@ -217,7 +237,7 @@ StepResult ProjectionTask::trouble(const std::string& why) {
     }
     forget_lease();
   }
-  return {.kind = StepResult::Kind::failed, .delay = decision.delay};
+  return {.kind = StepResult::Kind::failed, .delay = decision.delay, .error = why};
 }
 
 bool ProjectionTask::skip(LogSeq seq, const std::string& why) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -48,12 +49,14 @@ struct StepResult {
   Kind kind = Kind::standby;
   std::size_t handled = 0;
   Duration delay{};
+  std::string error{};  ///< what went wrong, if something did
 };
 
 struct ProjectionTaskOptions {
   std::string owner{};
   Duration lease{};
   Clock* clock = nullptr;
+  MetricsExporter* metrics = nullptr;
   LogCallback log{};
   std::function<double()> random{};  ///< uniform in [0, 1); thread-safe
 };
@@ -63,6 +66,9 @@ class ProjectionTask {
  public:
   ProjectionTask(Storage& storage, std::shared_ptr<Projection> projection, ProjectionTaskOptions options);
 
+  /// Puts it into the database, once in the life of this object: what is forgotten afterwards is not ours to
+  /// bring back, because its view is still there. Throws what the store throws.
+  void enroll();
   /// Takes the projection if it can be had, reads a page, handles it, commits view and position. Never
   /// throws.
   [[nodiscard]] StepResult step() noexcept POSTRIDER_EXCLUDES(mutex_);
@@ -100,6 +106,8 @@ class ProjectionTask {
   const std::shared_ptr<Projection> projection_;
   const ProjectionTaskOptions options_;
   const LogFilter wanted_;
+
+  std::atomic<bool> enrolled_{false};
 
   // The step's own.
   ProjectionLease lease_;

@@ -6,6 +6,7 @@
 
 #include "postrider/error.hpp"
 #include "storage/log_store.hpp"
+#include "storage/projection_store.hpp"
 #include "storage/queue_admin_store.hpp"
 #include "storage/queue_store.hpp"
 
@@ -34,18 +35,42 @@ std::int64_t apply_all(Storage& storage, QueueAction action, const QueueFilter& 
   return total;
 }
 
+/// The projections that have read least.
+std::vector<LogPurged::Unread> furthest_behind(Storage& storage) {
+  std::vector<LogPurged::Unread> slowest;
+  for (ProjectionStatus& one : storage.projection_store().list({})) {
+    if (!slowest.empty() && one.position > slowest.front().position) continue;
+    if (!slowest.empty() && one.position < slowest.front().position) slowest.clear();
+    slowest.push_back({std::move(one.name), one.version, one.position});
+  }
+  return slowest;
+}
+
 }  // namespace
 
-QueueCounts QueueAdmin::counts() {
-  return storage_.queue_admin_store().counts();
+std::string LogPurged::why() const {
+  if (held_back_by.empty()) return {};
+  std::string text = "older entries were kept for projections that have yet to read them:";
+  for (const Unread& one : held_back_by) {
+    text += " '" + one.name + "' version " + std::to_string(one.version) + " (has read up to " +
+            std::to_string(static_cast<std::int64_t>(one.position)) + "),";
+  }
+  text.back() = '.';
+  return text +
+         " Hint: run them, ProjectionAdmin::forget those that nobody runs any more, or set keep_unread "
+         "= false";
 }
 
-LogCounts QueueAdmin::log_counts() {
-  return storage_.queue_admin_store().log_counts();
+QueueCounts QueueAdmin::counts(const QueueFilter& filter) {
+  return storage_.queue_admin_store().counts(filter);
 }
 
-std::map<std::int32_t, std::int64_t> QueueAdmin::attempts() {
-  return storage_.queue_admin_store().attempts();
+LogCounts QueueAdmin::log_counts(const QueueFilter& log_filter) {
+  return storage_.queue_admin_store().log_counts(log_filter);
+}
+
+std::map<std::int32_t, std::int64_t> QueueAdmin::attempts(const QueueFilter& filter) {
+  return storage_.queue_admin_store().attempts(filter);
 }
 
 std::vector<QueueRecord> QueueAdmin::list(const QueueFilter& filter, std::size_t limit, QueueId after) {
@@ -98,7 +123,7 @@ std::int64_t QueueAdmin::replay(const QueueFilter& log_filter, bool dry_run) {
   return total;
 }
 
-std::int64_t QueueAdmin::purge_log(const LogPurgeOptions& options) {
+LogPurged QueueAdmin::purge_log(const LogPurgeOptions& options) {
   require(options.batch_size >= 1 && options.batch_size <= 10'000, "cannot purge the log",
           "batch_size must be between 1 and 10000");
   require(options.older_than >= Duration::zero(), "cannot purge the log", "older_than must not be negative");
@@ -107,16 +132,22 @@ std::int64_t QueueAdmin::purge_log(const LogPurgeOptions& options) {
                                          *options.at_most, std::numeric_limits<std::int64_t>::max()))
                                    : std::numeric_limits<std::int64_t>::max();
   QueueAdminStore& store = storage_.queue_admin_store();
-  if (options.dry_run) return std::min(at_most, store.purge_log(options.older_than, options.keep_unread, 0));
-  std::int64_t total = 0;
-  while (total < at_most) {
-    const auto limit = std::min<std::int64_t>(at_most - total, static_cast<std::int64_t>(options.batch_size));
-    const std::int64_t deleted =
-        store.purge_log(options.older_than, options.keep_unread, static_cast<std::size_t>(limit));
-    total += deleted;
-    if (deleted < limit) break;
+  const LogPurge what{
+      .age = options.older_than, .keep_unread = options.keep_unread, .filter = options.filter};
+  LogPurged purged;
+  LogPurgeBatch batch{.walk = {.more = true}};
+  if (options.dry_run) {
+    batch = store.purge_log(what, {}, 0);
+    purged.deleted = std::min(at_most, batch.walk.changed);
   }
-  return total;
+  while (!options.dry_run && batch.walk.more && purged.deleted < at_most) {
+    const auto limit =
+        std::min<std::int64_t>(at_most - purged.deleted, static_cast<std::int64_t>(options.batch_size));
+    batch = store.purge_log(what, LogSeq{batch.walk.walked_to}, static_cast<std::size_t>(limit));
+    purged.deleted += batch.walk.changed;
+  }
+  if (batch.held_back) purged.held_back_by = furthest_behind(storage_);
+  return purged;
 }
 
 }  // namespace postrider

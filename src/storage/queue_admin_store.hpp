@@ -21,14 +21,25 @@ struct AdminBatch {
   bool more = false;           ///< false: the end was reached
 };
 
+/// Which entries of the log are to be deleted.
+struct LogPurge {
+  Duration age{};  ///< finished so long ago, or longer
+  bool keep_unread = true;
+  QueueFilter filter{};
+};
+struct LogPurgeBatch {
+  AdminBatch walk{};
+  bool held_back = false;  ///< what comes next is old enough, but a projection has yet to read it
+};
+
 /// What operators do with event_queue and event_log. Thread-safe.
 class QueueAdminStore {
  public:
   virtual ~QueueAdminStore() = default;
 
-  virtual QueueCounts counts() = 0;
-  virtual LogCounts log_counts() = 0;
-  virtual std::map<std::int32_t, std::int64_t> attempts() = 0;
+  virtual QueueCounts counts(const QueueFilter& filter) = 0;
+  virtual LogCounts log_counts(const QueueFilter& log_filter) = 0;
+  virtual std::map<std::int32_t, std::int64_t> attempts(const QueueFilter& filter) = 0;
   /// Order: id, above `after`.
   virtual std::vector<QueueRecord> list(const QueueFilter& filter, std::size_t limit, QueueId after) = 0;
 
@@ -43,10 +54,10 @@ class QueueAdminStore {
   /// One transaction: publishes at most `limit` entries of the log in (after, until] again. With `limit` 0
   /// nothing is published and `changed` is how many there are.
   virtual AdminBatch replay(const QueueFilter& filter, LogSeq after, LogSeq until, std::size_t limit) = 0;
-  /// One transaction: deletes at most `limit` entries, lowest seq first, that finished `age` ago or longer,
-  /// up to the first that did not. With `keep_unread` none that a projection has yet to read. With `limit` 0
-  /// nothing is deleted; returns how many there are.
-  virtual std::int64_t purge_log(Duration age, bool keep_unread, std::size_t limit) = 0;
+  /// One transaction: deletes at most `limit` entries behind `after` that match the filter, lowest seq first,
+  /// up to the first that is not old enough. With `keep_unread` none that a projection has yet to read. With
+  /// `limit` 0 nothing is deleted and `changed` is how many there are.
+  virtual LogPurgeBatch purge_log(const LogPurge& what, LogSeq after, std::size_t limit) = 0;
 };
 
 }  // namespace postrider

@@ -76,7 +76,7 @@ LogPage SqlLogStore::read(LogSeq after, std::size_t limit, const LogFilter& filt
   if (limit == 0) return page;
   // Sequence numbers are given in commit order, so whatever is below the end of the window is visible by now.
   std::optional<LogSeq> end;
-  const bool filtered = !filter.statuses.empty() || !filter.types.empty();
+  const bool filtered = filter.statuses.is_set() || filter.types.is_set();
   if (filtered) {
     end = window_end(after, std::max(limit, window_rows));
     if (!end.has_value()) return page;

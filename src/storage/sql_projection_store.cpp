@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "storage/contention.hpp"
 #include "storage/row_decoder.hpp"
 
 namespace postrider {
@@ -33,7 +34,10 @@ ProjectionChanged found(const Rows& rows) {
 
 SqlProjectionStore::SqlProjectionStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
 
-void SqlProjectionStore::create(std::string_view name, int version) {
+ProjectionChanged SqlProjectionStore::enroll(std::string_view name, int version) {
+  Query there(dialect_);
+  there.sql("select 1 from ").table(projections);
+  if (!where_key(there, name, version).run().empty()) return ProjectionChanged::done;
   // "+ 0" tells PostgreSQL that the parameter is a number.
   Query query(dialect_);
   query.sql(dialect_.kind == BackendKind::mariadb ? "insert ignore into " : "insert into ")
@@ -43,11 +47,14 @@ void SqlProjectionStore::create(std::string_view name, int version) {
   query.bind(name).sql("), ").now().sql(", ").now().sql(" from (select 1 as one) as here where true");
   if (dialect_.kind != BackendKind::mariadb) query.sql(" on conflict do nothing");
   query.run();
+  return ProjectionChanged::done;
 }
 
 std::optional<ProjectionLease> SqlProjectionStore::acquire(std::string_view name, int version,
-                                                           std::string_view owner, Duration lease) {
+                                                           std::string_view owner, Duration lease,
+                                                           ProjectionTake take) {
   const auto free = [&](Query& query) -> Query& {
+    if (take == ProjectionTake::anyway) return query.sql("1 = 1");
     query.sql("status = 0 and (owner is null or owner = ").bind(owner);
     return query.sql(" or lease_until is null or lease_until <= ").now().sql(")");
   };
@@ -58,10 +65,6 @@ std::optional<ProjectionLease> SqlProjectionStore::acquire(std::string_view name
     return where_key(query, name, version).run();
   };
   Rows row = look();
-  if (row.empty()) {
-    create(name, version);
-    row = look();
-  }
   if (row.empty() || row.integer(0, 1) == 0) return std::nullopt;
   const std::int64_t epoch = row.integer(0, 0);
   Query query(dialect_);
@@ -171,10 +174,12 @@ std::vector<ProjectionStatus> SqlProjectionStore::list(std::string_view name) {
 ProjectionChanged SqlProjectionStore::change(std::string_view name, int version, ProjectionChange what) {
   Query query(dialect_);
   switch (what) {
+    case ProjectionChange::enroll:
+      return enroll(name, version);
     case ProjectionChange::switch_to:
-      return switch_to(name, version);
+      return retried_on_contention(dialect_.kind, [&] { return switch_to(name, version); });
     case ProjectionChange::forget:
-      return forget(name, version);
+      return retried_on_contention(dialect_.kind, [&] { return forget(name, version); });
     case ProjectionChange::pause:
       query.sql("update ").table(projections);
       query.sql(" set status = 1, epoch = epoch + 1, owner = null, lease_until = null, updated_at = ").now();
@@ -215,11 +220,13 @@ ProjectionChanged SqlProjectionStore::forget(std::string_view name, int version)
   Transaction tx = dialect_.begin();
   Query query(dialect_);
   query.sql("delete from ").table(projections);
-  if (where_key(query, name, version).sql(" and live = false").run(tx).affected == 0) {
+  where_key(query, name, version).sql(" and live = false and (lease_until is null or lease_until <= ");
+  if (query.now().sql(")").run(tx).affected == 0) {
     Query there(dialect_);
-    there.sql("select 1 from ").table(projections);
-    return where_key(there, name, version).run(tx).empty() ? ProjectionChanged::unknown
-                                                           : ProjectionChanged::refused;
+    there.sql("select live from ").table(projections);
+    const Rows rows = where_key(there, name, version).run(tx);
+    if (rows.empty()) return ProjectionChanged::unknown;
+    return flag(rows.rows[0][0]) ? ProjectionChanged::refused : ProjectionChanged::busy;
   }
   Query notes(dialect_);
   where_key(notes.sql("delete from ").table(skipped_table), name, version).run(tx);
@@ -227,16 +234,21 @@ ProjectionChanged SqlProjectionStore::forget(std::string_view name, int version)
   return ProjectionChanged::done;
 }
 
-ProjectionChanged SqlProjectionStore::restart(Tx& tx, std::string_view name, int version) {
+ProjectionChanged SqlProjectionStore::restart(Tx& tx, const ProjectionFence& fence) {
   Query query(dialect_);
   query.sql("update ").table(projections);
   query.sql(
       " set position = 0, status = 0, failures = 0, last_error = null, epoch = epoch + 1, owner = null, "
       "lease_until = null, updated_at = ");
   query.now();
-  if (where_key(query, name, version).run(tx).affected == 0) return ProjectionChanged::unknown;
+  if (where_mine(query, fence).run(tx).affected == 0) {
+    Query there(dialect_);
+    there.sql("select 1 from ").table(projections);
+    return where_key(there, fence.name, fence.version).run(tx).empty() ? ProjectionChanged::unknown
+                                                                       : ProjectionChanged::refused;
+  }
   Query notes(dialect_);
-  where_key(notes.sql("delete from ").table(skipped_table), name, version).run(tx);
+  where_key(notes.sql("delete from ").table(skipped_table), fence.name, fence.version).run(tx);
   return ProjectionChanged::done;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "postrider/clock.hpp"
+#include "postrider/filter_list.hpp"
 #include "postrider/transaction.hpp"
 #include "postrider/value.hpp"
 
@@ -66,13 +67,18 @@ class Query {
   Query& now_minus(Duration age) { return now_plus(-age); }
   /// " and <column> = ?" when there is a value.
   Query& and_equals(std::string_view column, const std::optional<std::string>& value);
-  /// " and <column> in (?, …)"; nothing for an empty list, which means all.
-  template <class Values, class ToValue>
-  Query& and_in(std::string_view column, const Values& values, ToValue to_value) {
-    if (values.empty()) return *this;
+  /// " and <column> in (?, …)". In an empty list there is nothing.
+  template <class T, class ToValue>
+  Query& and_in(std::string_view column, const std::vector<T>& values, ToValue to_value) {
+    if (values.empty()) return sql(" and 1 = 0");
     sql(" and ").sql(column).sql(" in (");
     for (std::size_t i = 0; i < values.size(); ++i) (i == 0 ? *this : sql(", ")).bind(to_value(values[i]));
     return sql(")");
+  }
+  /// The same for a list of a user's filter; nothing when that is not set, which means all.
+  template <class T, class ToValue>
+  Query& and_in(std::string_view column, const FilterList<T>& values, ToValue to_value) {
+    return values.is_set() ? and_in(column, values.values(), to_value) : *this;
   }
   /// "<position of the very bytes in the column> > 0": LIKE would need escaping, and its idea of upper and
   /// lower case differs.

@@ -2,6 +2,7 @@
 #include "storage/sql_queue_admin.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <string>
 #include <unordered_map>
@@ -9,6 +10,7 @@
 
 #include "core/failpoint.hpp"
 #include "postrider/error.hpp"
+#include "storage/contention.hpp"
 #include "storage/handler_results.hpp"
 #include "storage/sql_event_columns.hpp"
 #include "storage/sql_queue_filter.hpp"
@@ -22,11 +24,16 @@ constexpr std::string_view state_table = "event_handler_state";
 constexpr std::string_view cancelled = "(cancelled)";  // stands as a handler in the results
 constexpr std::size_t most_histogram_rows = 1000;
 
+/// Requeueing is about events in progress, unless those are asked for that wait.
+bool of_delayed(const QueueFilter& filter) {
+  return filter.delayed.value_or(false);
+}
+
 /// What the rows must be for the action to make sense.
-std::string_view condition(QueueAction action) {
+std::string_view condition(QueueAction action, const QueueFilter& filter) {
   switch (action) {
     case QueueAction::requeue:
-      return " and status = 1 and quarantined_at is null";
+      return of_delayed(filter) ? "" : " and status = 1 and quarantined_at is null";
     case QueueAction::release:
       return " and quarantined_at is not null";
     case QueueAction::cancel:
@@ -99,15 +106,16 @@ std::vector<std::int64_t> first_column(const Rows& rows) {
   return numbers;
 }
 
-void raise(const SqlDialect& dialect, Tx& tx, QueueAction action, const std::vector<std::int64_t>& ids) {
+/// The rows are due now, and PENDING.
+void raise(const SqlDialect& dialect, Tx& tx, QueueAction action, bool delayed,
+           const std::vector<std::int64_t>& ids) {
   Query query(dialect);
-  query.sql("update ")
-      .table(queue_table)
-      .sql(" set token = token % 1000000000000000000 + 1, available_at = ")
-      .now();
-  query.sql(", updated_at = ").now();
-  query.sql(action == QueueAction::requeue ? ", status = 0, owner = null, lease_until = null"
-                                           : ", crashes = 0, quarantined_at = null");
+  query.sql("update ").table(queue_table).sql(" set available_at = ").now().sql(", updated_at = ").now();
+  if (action == QueueAction::release) {
+    query.sql(", token = token % 1000000000000000000 + 1, crashes = 0, quarantined_at = null");
+  } else if (!delayed) {  // of those that wait nobody has a claim that must be fenced
+    query.sql(", token = token % 1000000000000000000 + 1, status = 0, owner = null, lease_until = null");
+  }
   query.sql(" where id > 0").and_in("id", ids, same).run(tx);
 }
 
@@ -136,7 +144,7 @@ void cancel(const SqlDialect& dialect, Tx& tx, const std::vector<std::int64_t>& 
             std::string_view reason) {
   auto results = load_results(dialect, tx, ids);
   Query last_errors(dialect);
-  last_errors.sql("select id, last_error from ").table(queue_table).sql(" where id > 0");
+  last_errors.sql("select id, last_error from ").table(queue_table).sql(" where 1 = 1");
   const Rows errors = last_errors.and_in("id", ids, same).run(tx);
   for (const auto& row : errors.rows) {
     const std::int64_t id = number(row[0]);
@@ -167,7 +175,7 @@ void cancel(const SqlDialect& dialect, Tx& tx, const std::vector<std::int64_t>& 
 
 SqlQueueAdminStore::SqlQueueAdminStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
 
-QueueCounts SqlQueueAdminStore::counts() {
+QueueCounts SqlQueueAdminStore::counts(const QueueFilter& filter) {
   Query query(dialect_);
   query.sql("select sum(case when status = 0 and quarantined_at is null and available_at <= ").now();
   query.sql(" then 1 else 0 end), sum(case when status = 0 and quarantined_at is null then 1 else 0 end), ");
@@ -182,8 +190,8 @@ QueueCounts SqlQueueAdminStore::counts() {
   } else {
     query.micros(dialect_.now);
   }
-  query.sql(" from ").table(queue_table);
-  const std::vector<Rows::Cell> row = query.run().rows.at(0);
+  query.sql(" from ").table(queue_table).sql(" where 1 = 1");
+  const std::vector<Rows::Cell> row = and_in_queue(query, filter).run().rows.at(0);
   QueueCounts counts;
   counts.pending = number(row[0]);
   counts.delayed = number(row[1]) - counts.pending;
@@ -196,9 +204,10 @@ QueueCounts SqlQueueAdminStore::counts() {
   return counts;
 }
 
-LogCounts SqlQueueAdminStore::log_counts() {
+LogCounts SqlQueueAdminStore::log_counts(const QueueFilter& log_filter) {
   Query query(dialect_);
-  const Rows rows = query.sql("select status, count(*) from ").table(log_table).sql(" group by status").run();
+  query.sql("select status, count(*) from ").table(log_table).sql(" where 1 = 1");
+  const Rows rows = and_in_log(query, log_filter, dialect_.kind).sql(" group by status").run();
   LogCounts counts;
   for (const auto& row : rows.rows) {
     switch (static_cast<QueueStatus>(number(row[0]))) {
@@ -215,11 +224,13 @@ LogCounts SqlQueueAdminStore::log_counts() {
   return counts;
 }
 
-std::map<std::int32_t, std::int64_t> SqlQueueAdminStore::attempts() {
+std::map<std::int32_t, std::int64_t> SqlQueueAdminStore::attempts(const QueueFilter& filter) {
   Query query(dialect_);
-  query.sql("select attempts, count(*) from ").table(queue_table);
-  const Rows rows =
-      query.sql(" group by attempts order by attempts limit ").bind_limit(most_histogram_rows).run();
+  query.sql("select attempts, count(*) from ").table(queue_table).sql(" where 1 = 1");
+  const Rows rows = and_in_queue(query, filter)
+                        .sql(" group by attempts order by attempts limit ")
+                        .bind_limit(most_histogram_rows)
+                        .run();
   std::map<std::int32_t, std::int64_t> histogram;
   for (const auto& row : rows.rows) histogram[static_cast<std::int32_t>(number(row[0]))] = number(row[1]);
   return histogram;
@@ -239,10 +250,18 @@ std::vector<QueueRecord> SqlQueueAdminStore::list(const QueueFilter& filter, std
 
 AdminBatch SqlQueueAdminStore::apply(QueueAction action, const QueueFilter& filter, QueueId after,
                                      std::size_t limit, std::string_view reason) {
+  const AdminBatch batch =
+      retried_on_contention(dialect_.kind, [&] { return apply_once(action, filter, after, limit, reason); });
+  if (batch.changed > 0) failpoint("queue.admin.after_commit");
+  return batch;
+}
+
+AdminBatch SqlQueueAdminStore::apply_once(QueueAction action, const QueueFilter& filter, QueueId after,
+                                          std::size_t limit, std::string_view reason) {
   Transaction tx = dialect_.begin();
   Query found(dialect_);
   found.sql("select id from ").table(queue_table).sql(" where id > ").bind(value(after));
-  and_in_queue(found, filter).sql(condition(action)).sql(" order by id limit ").bind_limit(limit);
+  and_in_queue(found, filter).sql(condition(action, filter)).sql(" order by id limit ").bind_limit(limit);
   std::vector<std::int64_t> ids = first_column(found.run(tx));
   AdminBatch batch{.changed = 0, .walked_to = value(after), .more = ids.size() >= limit};
   if (ids.empty()) return batch;
@@ -252,18 +271,17 @@ AdminBatch SqlQueueAdminStore::apply(QueueAction action, const QueueFilter& filt
     // and what a worker has at this moment under lock is on its way out.
     Query locking(dialect_);
     locking.sql("select id from ").table(queue_table).sql(" where id > 0").and_in("id", ids, same);
-    and_in_queue(locking, filter).sql(condition(action)).sql(" order by id for update skip locked");
+    and_in_queue(locking, filter).sql(condition(action, filter)).sql(" order by id for update skip locked");
     ids = first_column(locking.run(tx));
     if (ids.empty()) return batch;
   }
   if (action == QueueAction::cancel) {
     cancel(dialect_, tx, ids, reason);
   } else {
-    raise(dialect_, tx, action, ids);
+    raise(dialect_, tx, action, of_delayed(filter), ids);
   }
   failpoint("queue.admin.before_commit");
   tx.commit();
-  failpoint("queue.admin.after_commit");
   batch.changed = static_cast<std::int64_t>(ids.size());
   return batch;
 }
@@ -271,7 +289,7 @@ AdminBatch SqlQueueAdminStore::apply(QueueAction action, const QueueFilter& filt
 std::int64_t SqlQueueAdminStore::count(QueueAction action, const QueueFilter& filter) {
   Query query(dialect_);
   query.sql("select count(*) from ").table(queue_table).sql(" where id > 0");
-  return number(and_in_queue(query, filter).sql(condition(action)).run().rows.at(0).at(0));
+  return number(and_in_queue(query, filter).sql(condition(action, filter)).run().rows.at(0).at(0));
 }
 
 AdminBatch SqlQueueAdminStore::replay(const QueueFilter& filter, LogSeq after, LogSeq until,
@@ -293,37 +311,64 @@ AdminBatch SqlQueueAdminStore::replay(const QueueFilter& filter, LogSeq after, L
   query.sql(", available_at, created_at, updated_at) select ").sql(kept);
   for (int i = 0; i < 3; ++i) query.sql(", ").now();
   query.sql(" from ").table(log_table).sql(" where seq > 0").and_in("seq", seqs, same).sql(" order by seq");
-  return {.changed = query.run().affected, .walked_to = seqs.back(), .more = seqs.size() >= limit};
+  const std::int64_t published = retried_on_contention(dialect_.kind, [&] { return query.run().affected; });
+  failpoint("queue.admin.replayed");
+  return {.changed = published, .walked_to = seqs.back(), .more = seqs.size() >= limit};
 }
 
-std::int64_t SqlQueueAdminStore::purge_log(Duration age, bool keep_unread, std::size_t limit) {
-  std::int64_t until = std::numeric_limits<std::int64_t>::max();
-  if (keep_unread) {
+bool SqlQueueAdminStore::first_is_old(const LogPurge& what, std::int64_t after) {
+  Query query(dialect_);
+  query.sql("select case when finalized_at <= ").now_minus(what.age).sql(" then 1 else 0 end from ");
+  query.table(log_table).sql(" where seq > ").bind(after);
+  const Rows rows = and_in_log(query, what.filter, dialect_.kind).sql(" order by seq limit 1").run();
+  return !rows.empty() && rows.integer(0, 0) == 1;
+}
+
+std::int64_t SqlQueueAdminStore::count_purgeable(const LogPurge& what, std::int64_t until) {
+  Query query(dialect_);
+  query.sql("select count(*) from ").table(log_table).sql(" where seq <= ").bind(until);
+  and_in_log(query, what.filter, dialect_.kind).sql(" and seq < coalesce((select min(seq) from ");
+  query.table(log_table).sql(" where finalized_at > ").now_minus(what.age);
+  and_in_log(query, what.filter, dialect_.kind).sql("), ").bind(std::numeric_limits<std::int64_t>::max());
+  return number(query.sql(")").run().rows.at(0).at(0));
+}
+
+LogPurgeBatch SqlQueueAdminStore::purge_log(const LogPurge& what, LogSeq after, std::size_t limit) {
+  constexpr std::int64_t no_end = std::numeric_limits<std::int64_t>::max();
+  std::int64_t until = no_end;
+  if (what.keep_unread) {
     Query query(dialect_);
     const Rows rows = query.sql("select min(position) from ").table("event_projection").run();
     if (!rows.is_null(0, 0)) until = rows.integer(0, 0);
   }
   if (limit == 0) {
-    Query query(dialect_);
-    query.sql("select count(*) from ").table(log_table).sql(" where seq <= ").bind(until);
-    query.sql(" and seq < coalesce((select min(seq) from ").table(log_table).sql(" where finalized_at > ");
-    query.now_minus(age).sql("), ").bind(std::numeric_limits<std::int64_t>::max()).sql(")");
-    return number(query.run().rows.at(0).at(0));
+    const std::int64_t there = count_purgeable(what, until);
+    const bool more = until != no_end && count_purgeable(what, no_end) > there;
+    return {.walk = {.changed = there, .walked_to = until}, .held_back = more};
   }
   // By seq, not by time, which has no index: the two go nearly together. What was finished long before it got
   // its number, in a long transaction, is left for the next time when a younger one stands before it.
   Query oldest(dialect_);
-  oldest.sql("select seq, case when finalized_at <= ").now_minus(age).sql(" then 1 else 0 end from ");
-  oldest.table(log_table).sql(" where seq > 0 and seq <= ").bind(until).sql(" order by seq limit ");
+  oldest.sql("select seq, case when finalized_at <= ").now_minus(what.age).sql(" then 1 else 0 end from ");
+  oldest.table(log_table).sql(" where seq > ").bind(value(after)).sql(" and seq <= ").bind(until);
+  and_in_log(oldest, what.filter, dialect_.kind).sql(" order by seq limit ");
   const Rows rows = oldest.bind_limit(limit).run();
-  std::int64_t last = 0;
-  for (const auto& row : rows.rows) {
-    if (number(row[1]) == 0) break;
-    last = number(row[0]);
+  const auto young =
+      std::find_if(rows.rows.begin(), rows.rows.end(), [](const auto& row) { return number(row[1]) == 0; });
+  LogPurgeBatch batch{.walk = {.changed = 0, .walked_to = value(after)}};
+  if (young != rows.rows.begin()) {
+    batch.walk.walked_to = number((*std::prev(young))[0]);
+    Query query(dialect_);
+    query.sql("delete from ").table(log_table).sql(" where seq > ").bind(value(after));
+    query.sql(" and seq <= ").bind(batch.walk.walked_to);
+    and_in_log(query, what.filter, dialect_.kind);
+    batch.walk.changed = retried_on_contention(dialect_.kind, [&] { return query.run().affected; });
+    failpoint("queue.admin.purged");
   }
-  if (last == 0) return 0;
-  Query query(dialect_);
-  return query.sql("delete from ").table(log_table).sql(" where seq <= ").bind(last).run().affected;
+  const bool at_end = young == rows.rows.end() && rows.size() < limit;
+  batch.walk.more = young == rows.rows.end() && rows.size() >= limit;
+  batch.held_back = at_end && until != no_end && first_is_old(what, until);
+  return batch;
 }
 
 }  // namespace postrider

@@ -65,13 +65,18 @@ Query& and_in_queue(Query& query, const QueueFilter& filter) {
   if (filter.quarantined.has_value()) {
     query.sql(*filter.quarantined ? " and quarantined_at is not null" : " and quarantined_at is null");
   }
+  if (filter.delayed.has_value()) {
+    query.sql(*filter.delayed ? " and " : " and not ");
+    query.sql("(status = 0 and quarantined_at is null and available_at > ").now().sql(")");
+  }
   return query;
 }
 
 Query& and_in_log(Query& query, const QueueFilter& filter, BackendKind kind) {
-  if (filter.stuck_for.has_value() || filter.quarantined.has_value()) {
-    throw Error(ErrorCode::invalid_argument, "cannot look for stuck or quarantined events in the log",
-                "those are in the queue", "leave QueueFilter::stuck_for and ::quarantined unset");
+  if (filter.stuck_for.has_value() || filter.quarantined.has_value() || filter.delayed.has_value()) {
+    throw Error(ErrorCode::invalid_argument,
+                "cannot look for stuck, quarantined or delayed events in the log", "those are in the queue",
+                "leave QueueFilter::stuck_for, ::quarantined and ::delayed unset");
   }
   common(query, filter, "finalized_at");
   if (filter.error_contains.has_value()) results_contain(query, *filter.error_contains, kind);

@@ -116,12 +116,11 @@ class ProjectionTest : public test::BackendTest {
   /// Batches until there is nothing to do.
   static std::size_t drain(ProjectionRunner& runner) {
     std::size_t total = 0;
-    for (int calm = 0; calm < 2;) {
-      const std::size_t handled = runner.run_once();
+    for (;;) {
+      const std::size_t handled = runner.run_once().handled;
+      if (handled == 0) return total;
       total += handled;
-      calm = handled == 0 ? calm + 1 : 0;
     }
-    return total;
   }
 
   bool manual_ = true;

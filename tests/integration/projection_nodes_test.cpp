@@ -42,10 +42,10 @@ TEST_P(ProjectionNodes, AStoppedNodeGivesItBackAtOnce) {
   a.add(projection(), writer());
   b.add(projection(), writer());
   a.run_once();
-  EXPECT_EQ(b.run_once(), 0U);
+  EXPECT_EQ(b.run_once().handled, 0U);
   a.stop();
   finish(1);
-  EXPECT_EQ(b.run_once(), 1U);
+  EXPECT_EQ(b.run_once().handled, 1U);
 }
 
 TEST_P(ProjectionNodes, ALateNodeCannotWrite) {
@@ -59,7 +59,7 @@ TEST_P(ProjectionNodes, ALateNodeCannotWrite) {
     clock_.advance(31s);  // a was frozen here, with its entries read
     EXPECT_EQ(drain(b), 4U);
   });
-  EXPECT_EQ(a.run_once(), 0U);
+  EXPECT_EQ(a.run_once().handled, 0U);
   EXPECT_THAT(seen(), ElementsAreArray(up_to(4)));
   finish(1);
   EXPECT_EQ(drain(a), 0U);
@@ -78,7 +78,7 @@ TEST_P(ProjectionNodes, ANodeThatIsOvertakenInTheMiddleOfABatchUndoesIt) {
           clock_.advance(31s);
           EXPECT_EQ(drain(b), 4U);
         }));
-  EXPECT_EQ(a.run_once(), 0U);
+  EXPECT_EQ(a.run_once().handled, 0U);
   EXPECT_THAT(seen(), ElementsAreArray(up_to(4)));
   EXPECT_EQ(b.admin().status("p").failures, 0);
 }
@@ -125,7 +125,7 @@ TEST_P(ProjectionNodes, ALongBatchKeepsItsLease) {
     EXPECT_THAT(a.admin().status("p").owner, HasSubstr("a/"));
     ProjectionRunner b{storage(), options("b")};
     b.add(projection(), writer());
-    EXPECT_EQ(b.run_once(), 0U) << "still a's";
+    EXPECT_EQ(b.run_once().handled, 0U) << "still a's";
   }
   leave.set();
   EXPECT_TRUE(a.admin().wait_until("p", LogSeq{1}, 1h));

@@ -123,12 +123,83 @@ TEST_P(QueueAdmins, PurgesInBatchesUpToABound) {
   finish(10);
   clock_.advance(1h);
   finish(1);
-  EXPECT_EQ(admin.purge_log({.older_than = 1h, .dry_run = true}), 10);
-  EXPECT_EQ(admin.purge_log({.older_than = 1h, .batch_size = 3, .at_most = 7}), 7);
-  EXPECT_EQ(admin.purge_log({.older_than = 1h, .batch_size = 2}), 3);
+  EXPECT_EQ(admin.purge_log({.older_than = 1h, .dry_run = true}).deleted, 10);
+  EXPECT_EQ(admin.purge_log({.older_than = 1h, .batch_size = 3, .at_most = 7}).deleted, 7);
+  const LogPurged rest = admin.purge_log({.older_than = 1h, .batch_size = 2});
+  EXPECT_EQ(rest.deleted, 3);
+  EXPECT_EQ(rest.why(), "") << "nothing was held back";
   EXPECT_EQ(EventLog(storage(), &clock_).read({}).entries.size(), 1U);
   EXPECT_THROW(admin.purge_log({.batch_size = 0}), Error);
   EXPECT_THROW(admin.purge_log({.older_than = -1s}), Error);
+}
+
+TEST_P(QueueAdmins, PurgeByFilterInBatches) {
+  QueueAdmin admin{storage()};
+  finish(10);
+  EXPECT_EQ(admin.purge_log({.older_than = 0s, .dry_run = true, .filter = {.types = {"Even"}}}).deleted, 5);
+  EXPECT_EQ(admin.purge_log({.older_than = 0s, .batch_size = 2, .filter = {.types = {"Even"}}}).deleted, 5);
+  EXPECT_EQ(EventLog(storage(), &clock_).read({}).entries.size(), 5U);
+}
+
+TEST_P(QueueAdmins, APurgeThatIsHeldBackByProjectionsSaysSo) {
+  QueueAdmin admin{storage()};
+  ProjectionRunner runner{storage(), options()};
+  runner.add(projection(), writer());
+  runner.add(projection(2), writer(2));
+  finish(3);
+  drain(runner);
+  runner.admin().pause("p", 2);
+  finish(2);
+  drain(runner);
+  EXPECT_EQ(admin.purge_log({.older_than = 0s}).deleted, 3);
+  for (const bool dry_run : {true, false}) {
+    const LogPurged purged = admin.purge_log({.older_than = 0s, .dry_run = dry_run});
+    EXPECT_EQ(purged.deleted, 0);
+    ASSERT_THAT(purged.held_back_by, SizeIs(1));
+    EXPECT_EQ(purged.held_back_by[0].name, "p");
+    EXPECT_EQ(purged.held_back_by[0].version, 2);
+    EXPECT_EQ(purged.held_back_by[0].position, LogSeq{3});
+    EXPECT_THAT(purged.why(), HasSubstr("'p' version 2 (has read up to 3)"));
+    EXPECT_THAT(purged.why(), HasSubstr("forget"));
+  }
+  runner.admin().forget("p", 2);
+  EXPECT_EQ(admin.purge_log({.older_than = 0s}).deleted, 2);
+}
+
+TEST_P(QueueAdmins, AnEventThatWaitsForItsRetryCanBeHadAtOnce) {
+  EventQueue queue{storage(), queue_options()};
+  QueueAdmin admin{storage()};
+  const QueueId id = publish(queue);
+  queue.retry(queue.poll().value().claim, 1h, "busy");
+  EXPECT_FALSE(queue.poll().has_value());
+  EXPECT_EQ(admin.requeue({.ids = {id}}), 0);
+  EXPECT_EQ(admin.requeue({.ids = {id}, .delayed = true}, true), 1);
+  EXPECT_FALSE(queue.poll().has_value()) << "that was a dry run";
+  EXPECT_EQ(admin.requeue({.ids = {id}, .delayed = true}), 1);
+  const QueuedEvent now = queue.poll().value();
+  EXPECT_EQ(now.attempts, 2);
+  EXPECT_EQ(queue.finalize(now.claim), Settled::applied);
+}
+
+TEST_P(QueueAdmins, ADeadlockIsTriedAgainAndNotForEver) {
+  EventQueue queue{storage(), queue_options()};
+  QueueAdmin admin{storage()};
+  publish(queue);
+  publish(queue);
+  int fails = 0;
+  int calls = 0;
+  failpoints::set("queue.admin.before_commit", [&] {
+    ++calls;
+    if (calls <= fails) throw Error(ErrorCode::contention, {.retryable = true}, "made to deadlock");
+  });
+  fails = 1000;
+  EXPECT_THROW(admin.cancel({}, "why"), Error);
+  EXPECT_EQ(calls, backend() == "sqlite" ? 1 : 5) << "SQLite has one writer: there are no deadlocks";
+  EXPECT_EQ(admin.counts().pending, 2) << "all or nothing";
+  fails = backend() == "sqlite" ? 0 : 4;
+  calls = 0;
+  EXPECT_EQ(admin.cancel({}, "why"), 2);
+  EXPECT_THAT(log(), SizeIs(2)) << "each once";
 }
 
 TEST_P(QueueAdmins, HazardQ5_AnEventThatEndsLateInAUsersTransactionIsProjected) {

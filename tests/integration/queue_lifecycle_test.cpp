@@ -237,6 +237,31 @@ TEST_P(QueueLifecycle, AnExceptionWithoutAMessageIsAFailureNotTheEnd) {
   EXPECT_EQ(only_entry().status, QueueStatus::failed);
 }
 
+TEST_P(QueueLifecycle, TheBusKeepsWhatWentWrongInTheLog) {
+  open(true);
+  EventBus bus(storage(), options_);
+  EventRouter router;
+  router.on("Thrown", [](const Event&) { throw std::runtime_error("no such customer"); });
+  router.on("Odd", [](const Event&) { throw 7; });
+  for (const char* type : {"Told", "Silent", "Thrown", "Odd"}) bus.publish(event("{}", type));
+  EXPECT_TRUE(bus.finalize(bus.poll().value().id, false, "the printer is out of paper"));
+  EXPECT_TRUE(bus.finalize(bus.poll().value().id, false));
+  EXPECT_TRUE(bus.process_one(router));
+  EXPECT_TRUE(bus.process_one(router));
+  std::vector<std::string> errors;
+  for (const LogEntry& entry : log_entries()) {
+    EXPECT_EQ(entry.status, QueueStatus::failed);
+    ASSERT_EQ(entry.results.size(), 1U);
+    errors.push_back(entry.results[0].error);
+  }
+  EXPECT_THAT(errors, ::testing::ElementsAre("the printer is out of paper", "the handler failed",
+                                             "no such customer", "an exception that is no std::exception"));
+  bus.publish(event());
+  const QueueId id = bus.poll().value().id;
+  EXPECT_THROW(bus.finalize(id, true, "but it failed"), Error);
+  EXPECT_TRUE(bus.finalize(id, true)) << "and is still ours to finalise";
+}
+
 TEST_P(QueueLifecycle, TheBus) {
   open(true);
   QueueOptions options;

@@ -4,6 +4,7 @@
 #include <latch>
 #include <thread>
 
+#include "core/failpoint.hpp"
 #include "integration/queue_fixture.hpp"
 #include "postrider/error.hpp"
 
@@ -45,6 +46,25 @@ TEST_P(QueueService, StopAndStartInAnyOrder) {
   }
   queue().publish(event());
   EXPECT_EQ(manager.process_available(), 1U);
+}
+
+TEST_P(QueueService, AStartThatFailsLeavesNothingRunning) {
+  open();
+  EventManager manager(queue(), manager_options());
+  std::atomic<int> handled{0};
+  manager.register_handler_for_all("h", [&](const Event&) { ++handled; });
+  failpoints::set("queue.start", [] { throw std::runtime_error("no more threads"); });
+  EXPECT_THROW(manager.start(), std::runtime_error);
+  failpoints::clear();
+  EXPECT_FALSE(manager.running());
+  queue().publish(event());
+  EXPECT_EQ(manager.process_available(), 1U) << "no worker has taken it";
+  manager.start();
+  EXPECT_TRUE(manager.running());
+  queue().publish(event());
+  EXPECT_TRUE(metrics_.await(QueueCounter::queue_completed, 2));
+  manager.stop();
+  EXPECT_EQ(handled, 2);
 }
 
 TEST_P(QueueService, StopGivesBackWhatItDidNotHandle) {

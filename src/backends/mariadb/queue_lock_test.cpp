@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "backends/mariadb/mariadb_fixture.hpp"
+#include "postrider/queue_admin.hpp"
 
 namespace postrider::mariadb {
 namespace {
@@ -53,6 +54,29 @@ class MariadbQueueTest : public MariadbTest {
     return false;
   }
 };
+
+TEST_F(MariadbQueueTest, AnOperatorsVerbThatLosesADeadlockIsTriedAgain) {
+  const auto id = static_cast<std::int64_t>(put({"a"}).at(0).id);
+  const auto entry = [&](std::int64_t number) {
+    client().query(
+        "INSERT INTO " + prefix_ +
+        "_event_log (id, token, event_id, event_type, payload, status, priority, attempts, crashes, "
+        "created_at, occurred_at, finalized_at) VALUES (" +
+        std::to_string(number) +
+        ", 1, 'x', 'T', '{}', 2, 0, 1, 0, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), UTC_TIMESTAMP(6))");
+  };
+  client().query("BEGIN");
+  // The server gives up the transaction that has written less: that is the operator's.
+  for (std::int64_t other = 1; other <= 50; ++other) entry(id + other);
+  entry(id);
+  QueueAdmin admin{storage()};
+  auto cancelled = std::async(std::launch::async, [&] { return admin.cancel({}, "why"); });
+  ASSERT_TRUE(somebody_waits()) << "it has the event, and waits for the entry in the log";
+  client().query("SELECT id FROM " + queue_table() + " WHERE id = " + std::to_string(id) + " FOR UPDATE");
+  EXPECT_EQ(cancelled.get(), 0) << "tried again, it passes over what is locked now";
+  client().query("ROLLBACK");
+  EXPECT_EQ(admin.cancel({}, "why"), 1);
+}
 
 TEST_F(MariadbQueueTest, ALockedHeadHoldsItsFollowersBackAndNobodyWaits) {
   put({"1", "2", "3"}, "k");

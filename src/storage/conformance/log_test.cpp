@@ -61,6 +61,16 @@ TEST_P(LogVerbs, ReadsInOrderOfSeqNotOfId) {
   EXPECT_EQ(log().head(), LogSeq{3});
 }
 
+TEST_P(LogVerbs, AnEmptyListMatchesNothingAndIsReadPast) {
+  for (std::int64_t id = 1; id <= 3; ++id) rows_->log({.id = id});
+  for (const LogFilter& nothing :
+       {LogFilter{.types = std::vector<std::string>{}}, LogFilter{.statuses = std::vector<QueueStatus>{}}}) {
+    const LogPage page = log().read(LogSeq{0}, 10, nothing);
+    EXPECT_THAT(page.entries, IsEmpty());
+    EXPECT_EQ(page.scanned_to, LogSeq{3});
+  }
+}
+
 TEST_P(LogVerbs, GoesOnThroughGaps) {
   for (const std::int64_t seq : {5, 6, 90, 91}) rows_->log({.id = seq, .seq = seq});
   EXPECT_THAT(read(0, 3), ElementsAre(5, 6, 90));

@@ -30,6 +30,7 @@ class ProjectionVerbs : public test::BackendTest {
   Storage& storage() { return database_->storage(); }
   ProjectionStore& store() { return storage().projection_store(); }
   std::optional<ProjectionLease> acquire(std::string_view owner, int version = 1, Duration lease = 30s) {
+    EXPECT_EQ(store().change("p", version, Change::enroll), Changed::done);
     return store().acquire("p", version, owner, lease);
   }
   ProjectionStatus status(int version = 1) {
@@ -64,6 +65,9 @@ TEST_P(ProjectionVerbs, TheFirstVersionIsLiveAtOnceALaterOneIsNot) {
   EXPECT_FALSE(second->live);
   EXPECT_TRUE(status(1).live);
   EXPECT_FALSE(status(2).live);
+  EXPECT_FALSE(store().acquire("other", 5, "a", 30s).has_value()) << "not enrolled";
+  EXPECT_EQ(store().change("other", 5, Change::enroll), Changed::done);
+  EXPECT_EQ(store().change("other", 5, Change::enroll), Changed::done) << "again";
   EXPECT_TRUE(store().acquire("other", 5, "a", 30s)->live);
   EXPECT_THAT(store().list(""), SizeIs(3));
   EXPECT_THAT(store().list("none"), IsEmpty());
@@ -201,10 +205,54 @@ TEST_P(ProjectionVerbs, TheLiveOneCannotBeForgotten) {
   ASSERT_TRUE(acquire("a", 1).has_value());
   ASSERT_TRUE(acquire("a", 2).has_value());
   EXPECT_EQ(store().change("p", 1, Change::forget), Changed::refused);
+  EXPECT_TRUE(store().renew({"p", 2, 1}, 0s));
   EXPECT_EQ(store().change("p", 2, Change::forget), Changed::done);
   EXPECT_EQ(store().change("p", 2, Change::forget), Changed::unknown);
   EXPECT_FALSE(advance(1, 0, 1, 2)) << "who ran it cannot write";
   EXPECT_THAT(store().list("p"), SizeIs(1));
+}
+
+TEST_P(ProjectionVerbs, OneThatIsRunCannotBeForgotten) {
+  ASSERT_TRUE(acquire("a", 1).has_value());
+  ASSERT_TRUE(acquire("a", 2).has_value());
+  EXPECT_EQ(store().change("p", 2, Change::forget), Changed::busy);
+  EXPECT_TRUE(advance(1, 0, 3, 2)) << "nothing has changed";
+  clock_.advance(29s);
+  EXPECT_EQ(store().change("p", 2, Change::forget), Changed::busy);
+  clock_.advance(1s);  // its node is dead
+  EXPECT_EQ(store().change("p", 2, Change::forget), Changed::done);
+  ASSERT_TRUE(acquire("a", 3).has_value());
+  EXPECT_EQ(store().change("p", 3, Change::pause), Changed::done);
+  EXPECT_EQ(store().change("p", 3, Change::forget), Changed::done) << "pausing has ended its lease";
+}
+
+TEST_P(ProjectionVerbs, WhatWasForgottenIsNotTakenAgain) {
+  ASSERT_TRUE(acquire("a", 1).has_value());
+  ASSERT_TRUE(acquire("a", 2).has_value());
+  EXPECT_TRUE(store().renew({"p", 2, 1}, 0s));
+  ASSERT_EQ(store().change("p", 2, Change::forget), Changed::done);
+  EXPECT_FALSE(store().acquire("p", 2, "a", 30s).has_value());
+  EXPECT_FALSE(store().acquire("p", 2, "a", 30s, ProjectionTake::anyway).has_value());
+  EXPECT_THAT(store().list("p"), SizeIs(1));
+}
+
+TEST_P(ProjectionVerbs, TakenAnywayItKeepsItsState) {
+  ASSERT_TRUE(acquire("a").has_value());
+  ASSERT_TRUE(advance(1, 0, 4));
+  const auto taken = store().acquire("p", 1, "operator", 30s, ProjectionTake::anyway);
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_EQ(taken->epoch, 2);
+  EXPECT_EQ(taken->position, LogSeq{4});
+  EXPECT_FALSE(advance(1, 4, 5)) << "who ran it is shut out";
+  EXPECT_FALSE(acquire("a").has_value());
+  EXPECT_TRUE(store().renew({"p", 1, 2}, 0s));
+  ASSERT_TRUE(acquire("a").has_value());
+  EXPECT_TRUE(store().fail({"p", 1, 3}, {.error = "poison", .stop = true}));
+  ASSERT_TRUE(store().acquire("p", 1, "operator", 30s, ProjectionTake::anyway).has_value());
+  EXPECT_TRUE(store().renew({"p", 1, 4}, 0s));
+  EXPECT_EQ(status().state, ProjectionState::failed);
+  EXPECT_EQ(status().failures, 1);
+  EXPECT_EQ(status().last_error, "poison");
 }
 
 TEST_P(ProjectionVerbs, SkippedEntriesAreNoted) {
@@ -227,8 +275,9 @@ TEST_P(ProjectionVerbs, RestartBeginsAtTheBeginningAndFences) {
   ASSERT_TRUE(acquire("a").has_value());
   ASSERT_TRUE(advance(1, 0, 5));
   Transaction tx = storage().begin();
-  EXPECT_EQ(store().restart(tx, "p", 1), Changed::done);
-  EXPECT_EQ(store().restart(tx, "p", 2), Changed::unknown);
+  EXPECT_EQ(store().restart(tx, {"p", 1, 9}), Changed::refused) << "not its epoch";
+  EXPECT_EQ(store().restart(tx, {"p", 1, 1}), Changed::done);
+  EXPECT_EQ(store().restart(tx, {"p", 2, 1}), Changed::unknown);
   tx.commit();
   EXPECT_FALSE(advance(1, 0, 1));
   EXPECT_FALSE(advance(1, 5, 6));
@@ -270,6 +319,7 @@ TEST_P(ProjectionVerbs, ManyNodesOneWinner) {
 TEST_P(ProjectionVerbs, WorksOnTheDatabasesOwnClock) {
   test::TestDatabase real(backend());
   ProjectionStore& verbs = real.storage().projection_store();
+  ASSERT_EQ(verbs.change("p", 1, Change::enroll), Changed::done);
   ASSERT_TRUE(verbs.acquire("p", 1, "a", 1h).has_value());
   EXPECT_FALSE(verbs.acquire("p", 1, "b", 1h).has_value());
   EXPECT_EQ(verbs.list("p")[0].owner, "a");

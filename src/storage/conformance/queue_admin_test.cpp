@@ -1,82 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include <limits>
-#include <optional>
-#include <string>
-#include <vector>
-
-#include "postrider/error.hpp"
-#include "storage/log_store.hpp"
+#include "storage/conformance/queue_admin_fixture.hpp"
 #include "storage/next_token.hpp"
-#include "storage/queue_admin_store.hpp"
-#include "support/queue_rows.hpp"
 
 namespace postrider::conformance {
 namespace {
 
-using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
 using Status = QueueStatus;
 
-class QueueAdminVerbs : public test::BackendTest {
- protected:
-  void SetUp() override {
-    BackendTest::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
-    database_.emplace(backend(), test::TestDatabase::Options{.clock = &clock_});
-    rows_.emplace(*database_, clock_);
-  }
-  Storage& storage() { return database_->storage(); }
-  QueueAdminStore& admin() { return storage().queue_admin_store(); }
-
-  std::vector<std::int64_t> list(const QueueFilter& filter = {}, std::size_t limit = 100,
-                                 std::int64_t after = 0) {
-    std::vector<std::int64_t> ids;
-    for (const QueueRecord& one : admin().list(filter, limit, QueueId{after})) {
-      ids.push_back(static_cast<std::int64_t>(one.id));
-    }
-    return ids;
-  }
-  QueueRecord record(std::int64_t id) {
-    const auto found = admin().list({.ids = {QueueId{id}}}, 1, {});
-    if (found.empty()) ADD_FAILURE() << "no row " << id;
-    return found.empty() ? QueueRecord{} : found[0];
-  }
-  std::int64_t apply(QueueAction action, const QueueFilter& filter = {}, std::string_view reason = "why") {
-    const std::int64_t expected = admin().count(action, filter);
-    const AdminBatch batch = admin().apply(action, filter, {}, 1000, reason);
-    EXPECT_EQ(batch.changed, expected) << "the dry run told the truth";
-    EXPECT_FALSE(batch.more);
-    return batch.changed;
-  }
-  /// Ids of the queue rows published by a replay, in order.
-  std::vector<std::string> queued_events() {
-    std::vector<std::string> ids;
-    for (const QueueRecord& one : admin().list({}, 100, {})) ids.push_back(one.event_id);
-    return ids;
-  }
-  void quarantine(std::int64_t id) {
-    rows_->queue({.id = id, .crashes = 3, .token = 4, .error = "died", .quarantined = true});
-  }
-  static constexpr LogSeq everything{std::numeric_limits<std::int64_t>::max()};
-
-  ManualClock clock_;
-  std::optional<test::TestDatabase> database_;
-  std::optional<test::QueueRows> rows_;
-};
+class QueueAdminVerbs : public QueueAdminConformance {};
 POSTRIDER_FOR_EACH_BACKEND(QueueAdminVerbs);
 
 TEST_P(QueueAdminVerbs, CountsOfAnEmptyQueue) {
-  const QueueCounts counts = admin().counts();
+  const QueueCounts counts = admin().counts({});
   EXPECT_EQ(counts.pending + counts.delayed + counts.processing + counts.abandoned + counts.quarantined, 0);
   EXPECT_EQ(counts.oldest_pending, 0s);
-  EXPECT_EQ(admin().log_counts().completed, 0);
-  EXPECT_THAT(admin().attempts(), IsEmpty());
+  EXPECT_EQ(admin().log_counts({}).completed, 0);
+  EXPECT_THAT(admin().attempts({}), IsEmpty());
 }
 
 TEST_P(QueueAdminVerbs, CountsEveryKind) {
@@ -90,25 +33,25 @@ TEST_P(QueueAdminVerbs, CountsEveryKind) {
   rows_->log({.id = 8, .status = Status::failed});
   rows_->log({.id = 9, .status = Status::completed_with_errors});
   rows_->log({.id = 10});
-  const QueueCounts counts = admin().counts();
+  const QueueCounts counts = admin().counts({});
   EXPECT_EQ(counts.pending, 2);
   EXPECT_EQ(counts.delayed, 1);
   EXPECT_EQ(counts.processing, 2);
   EXPECT_EQ(counts.abandoned, 1);
   EXPECT_EQ(counts.quarantined, 1);
   EXPECT_EQ(counts.oldest_pending, 30s) << "the one in progress does not count";
-  const LogCounts log = admin().log_counts();
+  const LogCounts log = admin().log_counts({});
   EXPECT_EQ(log.completed, 2);
   EXPECT_EQ(log.completed_with_errors, 1);
   EXPECT_EQ(log.failed, 1);
-  EXPECT_THAT(admin().attempts(), ElementsAre(Pair(0, 2), Pair(1, 2), Pair(2, 2)));
+  EXPECT_THAT(admin().attempts({}), ElementsAre(Pair(0, 2), Pair(1, 2), Pair(2, 2)));
 }
 
 TEST_P(QueueAdminVerbs, NothingIsOverdueBeforeItsTime) {
   rows_->queue({.id = 1, .available_in = 1h});
-  EXPECT_EQ(admin().counts().oldest_pending, 0s);
+  EXPECT_EQ(admin().counts({}).oldest_pending, 0s);
   clock_.advance(90min);
-  EXPECT_EQ(admin().counts().oldest_pending, 30min);
+  EXPECT_EQ(admin().counts({}).oldest_pending, 30min);
 }
 
 TEST_P(QueueAdminVerbs, ListsRowsAsTheyAreInPages) {
@@ -172,8 +115,28 @@ TEST_P(QueueAdminVerbs, FiltersByEachField) {
   EXPECT_THAT(list({.types = {"A"}, .tenant_id = "t1"}), ElementsAre(1));
   EXPECT_THAT(list({.types = {"'; drop table x; --"}}), IsEmpty());
   QueueFilter many;
-  many.ids.assign(10'001, QueueId{1});
+  many.ids = std::vector(10'001, QueueId{1});
   EXPECT_THROW((void)admin().list(many, 1, {}), Error);
+}
+
+TEST_P(QueueAdminVerbs, AnEmptyListMatchesNothing) {
+  rows_->queue({.id = 1, .status = Status::processing});
+  quarantine(2);
+  rows_->log({.id = 3});
+  const std::vector<QueueFilter> empty{{.ids = std::vector<QueueId>{}},
+                                       {.event_ids = std::vector<EventId>{}},
+                                       {.types = std::vector<std::string>{}},
+                                       {.statuses = std::vector<Status>{}}};
+  for (std::size_t i = 0; i < empty.size(); ++i) {
+    SCOPED_TRACE(i);
+    EXPECT_THAT(list(empty[i]), IsEmpty());
+    for (const QueueAction action : {QueueAction::requeue, QueueAction::release, QueueAction::cancel}) {
+      EXPECT_EQ(apply(action, empty[i]), 0);
+    }
+    EXPECT_EQ(admin().replay(empty[i], {}, everything, 0).changed, 0);
+    EXPECT_EQ(admin().replay(empty[i], {}, everything, 10).changed, 0);
+  }
+  EXPECT_THAT(list({.ids = {}}), ElementsAre(1, 2)) << "braces alone set nothing";
 }
 
 TEST_P(QueueAdminVerbs, StuckAreThoseInProgressForTooLong) {
@@ -206,6 +169,51 @@ TEST_P(QueueAdminVerbs, RequeueMakesThemPendingAndFencesTheWorker) {
   EXPECT_EQ(row.attempts, 2);
   EXPECT_EQ(record(2).token, Token{3});
   EXPECT_EQ(record(3).token, Token{4});
+}
+
+TEST_P(QueueAdminVerbs, RequeueMakesDelayedOnesDueWhenAskedTo) {
+  rows_->queue({.id = 1, .attempts = 2, .token = 3, .error = "busy", .available_in = 1h});
+  rows_->queue({.id = 2, .status = Status::processing, .lease = 1h});
+  rows_->queue({.id = 3, .available_in = -1s});
+  rows_->queue({.id = 4, .available_in = 1h, .quarantined = true});
+  rows_->queue({.id = 5, .available_in = 2h});
+  EXPECT_THAT(list({.delayed = true}), ElementsAre(1, 5));
+  EXPECT_THAT(list({.delayed = false}), ElementsAre(2, 3, 4));
+  EXPECT_EQ(admin().count(QueueAction::requeue, {}), 1) << "what is planned for later stays so";
+  EXPECT_EQ(
+      apply(QueueAction::requeue, {.ids = {QueueId{1}, QueueId{2}, QueueId{3}, QueueId{4}}, .delayed = true}),
+      1);
+  const QueueRecord row = record(1);
+  EXPECT_EQ(row.status, Status::pending);
+  EXPECT_EQ(row.available_at, clock_.now());
+  EXPECT_EQ(row.updated_at, clock_.now());
+  EXPECT_EQ(row.attempts, 2);
+  EXPECT_EQ(row.token, Token{3}) << "there is nobody to fence";
+  EXPECT_EQ(row.last_error, "busy");
+  EXPECT_EQ(record(2).status, Status::processing);
+  EXPECT_EQ(record(5).available_at, clock_.now() + 2h);
+  EXPECT_EQ(apply(QueueAction::requeue, {.delayed = false}), 1) << "those in progress";
+}
+
+TEST_P(QueueAdminVerbs, CountsByFilter) {
+  rows_->queue({.id = 1, .type = "A", .attempts = 1, .available_in = -10s});
+  rows_->queue({.id = 2, .type = "B", .attempts = 2, .available_in = -30s});
+  rows_->queue({.id = 3, .type = "A", .available_in = 1h});
+  rows_->queue({.id = 4, .status = Status::processing, .type = "A", .attempts = 2, .lease = -1s});
+  rows_->log({.id = 5, .type = "A"});
+  rows_->log({.id = 6, .status = Status::failed, .type = "B"});
+  const QueueCounts counts = admin().counts({.types = {"A"}});
+  EXPECT_EQ(counts.pending, 1);
+  EXPECT_EQ(counts.delayed, 1);
+  EXPECT_EQ(counts.processing, 1);
+  EXPECT_EQ(counts.abandoned, 1);
+  EXPECT_EQ(counts.oldest_pending, 10s);
+  EXPECT_EQ(admin().counts({.types = std::vector<std::string>{}}).pending, 0);
+  EXPECT_THAT(admin().attempts({.types = {"A"}}), ElementsAre(Pair(0, 1), Pair(1, 1), Pair(2, 1)));
+  EXPECT_THAT(admin().attempts({.attempts_at_least = 2}), ElementsAre(Pair(2, 2)));
+  EXPECT_EQ(admin().log_counts({.types = {"A"}}).completed, 1);
+  EXPECT_EQ(admin().log_counts({.types = {"A"}}).failed, 0);
+  EXPECT_THROW((void)admin().log_counts({.quarantined = true}), Error);
 }
 
 TEST_P(QueueAdminVerbs, ATokenThatCannotGrowStartsAgain) {
@@ -296,101 +304,6 @@ TEST_P(QueueAdminVerbs, ARowUnderLockIsPassedOver) {
   EXPECT_THAT(list(), ElementsAre(2));
 }
 
-TEST_P(QueueAdminVerbs, ReplayPublishesThemAgainInTheOrderOfTheLog) {
-  std::string bytes("\0\xff", 2);
-  rows_->log({.id = 30,
-              .event_id = "c",
-              .type = "T",
-              .tenant = "t",
-              .key = "k",
-              .headers = R"({"h":"v"})",
-              .payload = "[ 1 ]",
-              .attempts = 5});
-  rows_->log({.id = 10, .event_id = "a", .bytes = bytes});
-  rows_->log({.id = 20, .status = Status::failed, .event_id = "b"});
-  clock_.advance(1h);
-  EXPECT_EQ(admin().replay({}, {}, everything, 0).changed, 3);
-  EXPECT_THAT(queued_events(), IsEmpty()) << "limit 0 only counts";
-  const AdminBatch first = admin().replay({}, {}, everything, 2);
-  EXPECT_EQ(first.changed, 2);
-  EXPECT_EQ(first.walked_to, 2);
-  EXPECT_TRUE(first.more);
-  EXPECT_FALSE(admin().replay({}, LogSeq{first.walked_to}, everything, 2).more);
-  EXPECT_THAT(queued_events(), ElementsAre("c", "a", "b"));
-  const std::vector<QueueRecord> rows = admin().list({}, 10, {});
-  EXPECT_EQ(rows[0].type, "T");
-  EXPECT_EQ(rows[0].tenant_id, "t");
-  EXPECT_EQ(rows[0].ordering_key, "k");
-  EXPECT_EQ(rows[0].headers_json, R"({"h":"v"})");
-  EXPECT_EQ(rows[0].payload, "[ 1 ]");
-  EXPECT_EQ(rows[0].status, Status::pending);
-  EXPECT_EQ(rows[0].attempts, 0);
-  EXPECT_EQ(rows[0].available_at, clock_.now());
-  EXPECT_EQ(rows[0].occurred_at, clock_.now() - 1h);
-  EXPECT_EQ(rows[1].payload, bytes);
-  EXPECT_TRUE(storage().log_store().find(QueueId{30}).has_value()) << "the log stays as it is";
-}
-
-TEST_P(QueueAdminVerbs, ReplayByFilter) {
-  const auto count = [&](const QueueFilter& filter) {
-    return admin().replay(filter, {}, everything, 0).changed;
-  };
-  rows_->log({.id = 1,
-              .status = Status::failed,
-              .type = "A",
-              .tenant = "t",
-              .results = R"([{"handler":"timeout","result":2,"error":"disk \"full\" 100%"}])"});
-  rows_->log({.id = 2, .type = "A", .finalized_at = clock_.now() - 1h, .results = R"([{"handler":"full"}])"});
-  rows_->log({.id = 3, .type = "B"});
-  EXPECT_EQ(count({}), 3);
-  EXPECT_EQ(count({.ids = {QueueId{1}, QueueId{9}}}), 1);
-  EXPECT_EQ(count({.event_ids = {EventId("e2")}}), 1);
-  EXPECT_EQ(count({.types = {"A"}}), 2);
-  EXPECT_EQ(count({.tenant_id = "t"}), 1);
-  EXPECT_EQ(count({.statuses = {Status::completed}}), 2);
-  EXPECT_EQ(count({.older_than = 1h}), 1);
-  EXPECT_EQ(count({.error_contains = "\"full\" 100%"}), 1) << "the text, not its JSON";
-  EXPECT_EQ(count({.error_contains = "full"}), 1) << "a handler's name is no error";
-  EXPECT_EQ(count({.error_contains = "FULL"}), 0);
-  EXPECT_EQ(count({.error_contains = "timeout"}), 0);
-  EXPECT_EQ(admin().replay({}, {}, LogSeq{2}, 0).changed, 2) << "not beyond the end that was given";
-  EXPECT_THROW((void)count({.stuck_for = 1s}), Error);
-  EXPECT_THROW((void)count({.quarantined = false}), Error);
-}
-
-TEST_P(QueueAdminVerbs, PurgeDeletesTheOldestInOrder) {
-  const TimePoint now = clock_.now();
-  rows_->log({.id = 9, .finalized_at = now - 10h});
-  rows_->log({.id = 8, .finalized_at = now - 9h});
-  rows_->log({.id = 7, .finalized_at = now - 8h});
-  rows_->log({.id = 6, .finalized_at = now - 1h});
-  rows_->log({.id = 5, .finalized_at = now - 9h});
-  EXPECT_EQ(admin().purge_log(8h, true, 0), 3) << "up to the first that is too young";
-  EXPECT_EQ(admin().purge_log(8h, true, 2), 2);
-  EXPECT_FALSE(storage().log_store().find(QueueId{9}).has_value());
-  EXPECT_TRUE(storage().log_store().find(QueueId{7}).has_value());
-  EXPECT_EQ(admin().purge_log(8h, true, 2), 1);
-  EXPECT_EQ(admin().purge_log(8h, true, 2), 0);
-  const LogPage left = storage().log_store().read(LogSeq{0}, 10, {});
-  ASSERT_EQ(left.entries.size(), 2U) << "no hole in what is left";
-  EXPECT_EQ(left.entries[0].seq, LogSeq{4});
-  EXPECT_EQ(admin().purge_log(0s, true, 10), 2);
-}
-
-TEST_P(QueueAdminVerbs, PurgeKeepsWhatAProjectionHasNotRead) {
-  for (std::int64_t id = 1; id <= 4; ++id) rows_->log({.id = id});
-  for (const char* at : {"3", "2"}) {
-    rows_->run("insert into " + database_->table("event_projection") +
-               " (name, version, position, created_at, updated_at) values ('p', " + at + ", " + at + ", " +
-               rows_->time(clock_.now()) + ", " + rows_->time(clock_.now()) + ")");
-  }
-  clock_.advance(1h);
-  EXPECT_EQ(admin().purge_log(1min, true, 0), 2);
-  EXPECT_EQ(admin().purge_log(1min, true, 100), 2);
-  EXPECT_EQ(admin().purge_log(1min, true, 100), 0);
-  EXPECT_EQ(admin().purge_log(1min, false, 100), 2) << "unless told otherwise";
-}
-
 TEST_P(QueueAdminVerbs, WorksOnTheDatabasesOwnClock) {
   test::TestDatabase real(backend());
   test::QueueRows rows(real, Clock::system());
@@ -398,17 +311,17 @@ TEST_P(QueueAdminVerbs, WorksOnTheDatabasesOwnClock) {
   rows.queue({.id = 1, .available_in = -1min});
   rows.queue({.id = 2, .status = Status::processing, .started_ago = 1h, .lease = -1min});
   rows.log({.id = 3});
-  EXPECT_GE(verbs.counts().oldest_pending, 59s);
-  EXPECT_LT(verbs.counts().oldest_pending, 1h);
-  EXPECT_EQ(verbs.counts().abandoned, 1);
+  EXPECT_GE(verbs.counts({}).oldest_pending, 59s);
+  EXPECT_LT(verbs.counts({}).oldest_pending, 1h);
+  EXPECT_EQ(verbs.counts({}).abandoned, 1);
   EXPECT_EQ(verbs.list({.stuck_for = 5min}, 10, {}).size(), 1U);
   EXPECT_EQ(verbs.apply(QueueAction::requeue, {.stuck_for = 5min}, {}, 10, {}).changed, 1);
-  EXPECT_EQ(verbs.counts().pending, 2);
+  EXPECT_EQ(verbs.counts({}).pending, 2);
   EXPECT_EQ(verbs.apply(QueueAction::cancel, {.ids = {QueueId{1}}}, {}, 10, "why").changed, 1);
-  EXPECT_EQ(verbs.purge_log(1h, true, 10), 0);
+  EXPECT_EQ(verbs.purge_log({.age = 1h, .keep_unread = true}, {}, 10).walk.changed, 0);
   EXPECT_EQ(verbs.replay({}, {}, everything, 10).changed, backend() == "sqlite" ? 2 : 1)
       << "elsewhere the cancelled one has no number yet";
-  EXPECT_EQ(verbs.counts().delayed, 0) << "due now";
+  EXPECT_EQ(verbs.counts({}).delayed, 0) << "due now";
 }
 
 }  // namespace

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// An operator's program that the crash tests kill in the middle of a verb.
+//
+//   queue_admin_child URL SCHEMA VERB
+#include <iostream>
+#include <string>
+
+#include "postrider/postrider.hpp"
+
+int main(int argc, char** argv) {
+  using namespace postrider;
+  using namespace std::chrono_literals;
+  if (argc != 4) {
+    std::cerr << "usage: queue_admin_child URL SCHEMA VERB\n";
+    return 2;
+  }
+  try {
+    StorageOptions options;
+    options.schema = Identifier(argv[2]);
+    const auto storage = open(argv[1], options);
+    QueueAdmin admin{*storage};
+    const std::string verb = argv[3];
+    if (verb == "cancel") {
+      admin.cancel({}, "why");
+    } else if (verb == "requeue") {
+      admin.requeue({.statuses = {QueueStatus::processing}});
+    } else if (verb == "release") {
+      admin.release({});
+    } else if (verb == "replay") {
+      admin.replay({});
+    } else if (verb == "purge") {
+      (void)admin.purge_log({.older_than = 0s, .batch_size = 200});
+    } else {
+      return 2;
+    }
+    return 0;
+  } catch (const std::exception& error) {
+    std::cerr << error.what() << '\n';
+    return 1;
+  }
+}
