@@ -59,7 +59,8 @@ class MariadbQueuePlanTest : public MariadbPlanFixture {
       EXPECT_EQ(lines[1].key, "event_queue_key");
       EXPECT_EQ(lines[1].extra, "Using where; Using index");
     }
-    expect_plan(sql.remove, {101}, "PRIMARY");
+    expect_plan(sql.remove_one, {101}, "PRIMARY");
+    EXPECT_EQ(explain(sql.remove_exactly, {"[101,102]"}).at(1).type, "eq_ref");
     expect_plan(sql.quarantine, {now, now, "why", 101}, "PRIMARY");
     expect_plan(sql.retry, {nullptr, 5, "why", nullptr, 101}, "PRIMARY");
     expect_plan(sql.unnumbered, {}, "event_log_seq");

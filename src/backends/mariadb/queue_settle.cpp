@@ -29,6 +29,13 @@ using Cell = std::optional<std::string>;
 
 constexpr std::int64_t processing = static_cast<std::int64_t>(QueueStatus::processing);
 constexpr std::size_t numbers_at_once = 1000;
+/// Locks that were in the way once will be for a while.
+constexpr Duration exact_time = std::chrono::seconds{30};
+
+SteadyPoint steady_now() {
+  // Not the storage's clock: locks are waited for in real time.
+  return std::chrono::steady_clock::now();
+}
 
 /// The positions of `lock_whole`.
 struct WholeColumn {
@@ -59,10 +66,13 @@ Settled answer_of(const Settlement& one, const Found& found) {
 /// One call of settle, inside one transaction.
 class Settling {
  public:
-  /// `wait`: for rows that somebody else has locked; otherwise they are `busy`.
+  struct How {
+    bool wait = false;     ///< for rows that somebody else has locked; otherwise they are `busy`
+    bool exactly = false;  ///< never touch any other row
+  };
   Settling(Link& link, const QueueSql& sql, std::span<const Settlement> settlements, const Value& now,
-           bool wait)
-      : link_(link), sql_(sql), settlements_(settlements), now_(now), wait_(wait) {}
+           How how)
+      : link_(link), sql_(sql), settlements_(settlements), now_(now), how_(how) {}
 
   std::vector<Settled> run() {
     lock();
@@ -84,10 +94,10 @@ class Settling {
     std::sort(all.begin(), all.end());
     std::sort(finalized.begin(), finalized.end());
     if (finalized.size() < all.size()) {
-      run_list(link_, wait_ ? sql_.lock_held : sql_.lock_idle, {}, all, {},
+      run_list(link_, how_.wait ? sql_.lock_held : sql_.lock_idle, {}, all, {},
                [&](const RowView& row) { see(row); });
     }
-    run_list(link_, wait_ ? sql_.lock_whole : sql_.lock_whole_idle, {}, finalized, {},
+    run_list(link_, how_.wait ? sql_.lock_whole : sql_.lock_whole_idle, {}, finalized, {},
              [&](const RowView& row) {
                see(row);
                std::vector<Cell>& cells = whole_[row.integer(WholeColumn::id)];
@@ -161,9 +171,10 @@ class Settling {
       finalized.push_back(&settlements_[i]);
     }
     if (finalized.empty()) return;
-    std::vector<Value> ids;
-    for (const Settlement* one : finalized) ids.emplace_back(id_of(*one));
-    link_.run_many(sql_.remove, 1, ids);
+    std::vector<std::int64_t> ids;
+    for (const Settlement* one : finalized) ids.push_back(id_of(*one));
+    std::sort(ids.begin(), ids.end());
+    remove(ids);
     std::deque<std::string> results;
     for (const Settlement* one : finalized) results.push_back(encode_results(one->results));
     // From here on we hold up everybody else who finalises.
@@ -186,6 +197,18 @@ class Settling {
                                    bytes_or_null(results[i]), now_});
     }
     link_.run_many(sql_.log, QueueSql::log_columns, values);
+  }
+
+  void remove(const std::vector<std::int64_t>& ids) {
+    if (!how_.exactly && link_.takes_bulk()) {  // which is how MariaDB shows itself
+      run_list(link_, sql_.remove, {}, ids, {}, {});
+      return;
+    }
+    std::string list;
+    for (const std::int64_t id : ids) list.append(list.empty() ? "[" : ",").append(std::to_string(id));
+    list += ']';
+    const Value param(list);
+    link_.run(sql_.remove_exactly, {&param, 1}, {});
   }
 
   static Value parameter(const Cell& cell, std::size_t column) {
@@ -237,7 +260,7 @@ class Settling {
   const QueueSql& sql_;
   std::span<const Settlement> settlements_;
   const Value now_;
-  const bool wait_;
+  const How how_;
   std::unordered_map<std::int64_t, Found> found_;
   std::unordered_map<std::int64_t, std::vector<Cell>> whole_;  // the moved columns
   std::vector<Settled> answers_;
@@ -269,7 +292,16 @@ std::vector<Settled> MariadbQueueStore::settle(std::span<const Settlement> settl
   if (settlements.empty()) return answers;
   constexpr Work::Points points{"mariadb.queue.settle.before_commit", "mariadb.queue.settle.after_commit"};
   work_.transaction(
-      [&](Link& link) { answers = Settling(link, sql_, settlements, now_or_null(), false).run(); }, points);
+      [&](Link& link) {
+        const bool exactly = steady_now() < exactly_until_.load();
+        try {
+          answers = Settling(link, sql_, settlements, now_or_null(), {.exactly = exactly}).run();
+        } catch (const Error& error) {
+          if (error.code() == ErrorCode::contention) exactly_until_ = steady_now() + exact_time;
+          throw;
+        }
+      },
+      points);
   // Mostly it is a claim or a heartbeat that passes by, worth a moment each. If it is more than that, the
   // others need not wait for the same lesson.
   bool patient = true;
@@ -279,7 +311,10 @@ std::vector<Settled> MariadbQueueStore::settle(std::span<const Settlement> settl
         [&](Link& link) {
           const ShortLockWait short_wait(link);
           try {
-            answers[i] = Settling(link, sql_, settlements.subspan(i, 1), now_or_null(), true).run().front();
+            answers[i] = Settling(link, sql_, settlements.subspan(i, 1), now_or_null(),
+                                  {.wait = true, .exactly = true})
+                             .run()
+                             .front();
           } catch (const Error& error) {
             if (error.code() != ErrorCode::contention) throw;
             patient = false;
@@ -321,7 +356,7 @@ Settled MariadbQueueStore::settle(Tx& tx, const Settlement& settlement) {
                                       bytes_or_null(results), Value(id_of(settlement))};
     link.run(sql_.move, params, {});
     const Value removed(id_of(settlement));
-    link.run(sql_.remove, {&removed, 1}, {});
+    link.run(sql_.remove_one, {&removed, 1}, {});
   });
   return answer;
 }

@@ -40,19 +40,21 @@ struct QueueSql {
   ListSql lock_idle;  ///< the same, past those that are locked
   ListSql held;    ///< now, ids → id, token of those whose lease has not ended; not locked. now may be NULL
   ListSql extend;  ///< now (may be NULL), lease, now, ids
-  ListSql lock_whole;        ///< ids → log columns, locked; waits
-  ListSql lock_whole_idle;   ///< the same; passes over what others have locked
-  ListSql present;           ///< ids → those in the queue; locks nothing
-  std::string remove;        ///< id
-  ListSql find_logged;       ///< ids → id, token
-  std::string retry;         ///< now, delay, error, now, id; now may be NULL
-  ListSql release;           ///< now (may be NULL), ids
-  std::string postpone;      ///< now, delay, id
-  std::string move;          ///< status, now (may be NULL), results, id: into the log without a number
-  std::string save_state;    ///< id, handler, result, failed, error, now (may be NULL)
-  ListSql load_states;       ///< ids → id, handler, result, failed, error
-  std::string find_orphans;  ///< limit → id, handler
-  std::string drop_state;    ///< id, handler
+  ListSql lock_whole;       ///< ids → log columns, locked; waits
+  ListSql lock_whole_idle;  ///< the same; passes over what others have locked
+  ListSql present;          ///< ids → those in the queue; locks nothing
+  std::string remove_one;   ///< id
+  ListSql remove;           ///< ids; may have to wait for other rows than these, for a second; MariaDB only
+  std::string remove_exactly;  ///< ids as a JSON array
+  ListSql find_logged;         ///< ids → id, token
+  std::string retry;           ///< now, delay, error, now, id; now may be NULL
+  ListSql release;             ///< now (may be NULL), ids
+  std::string postpone;        ///< now, delay, id
+  std::string move;            ///< status, now (may be NULL), results, id: into the log without a number
+  std::string save_state;      ///< id, handler, result, failed, error, now (may be NULL)
+  ListSql load_states;         ///< ids → id, handler, result, failed, error
+  std::string find_orphans;    ///< limit → id, handler
+  std::string drop_state;      ///< id, handler
 
   // Numbers of the log.
   std::string take_numbers;     ///< how many

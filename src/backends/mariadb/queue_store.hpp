@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -87,6 +88,7 @@ class MariadbQueueStore final : public QueueStore {
   std::string name_;
   QueueSql sql_;
   ClaimMemory memory_;
+  std::atomic<SteadyPoint> exactly_until_{SteadyPoint{}};  // see Settling::How
 };
 
 }  // namespace postrider::mariadb
