@@ -2,7 +2,6 @@
 #include "outbox/poller.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -15,10 +14,6 @@ namespace postrider {
 namespace {
 
 constexpr Duration shortest_pause = std::chrono::milliseconds{50};
-// Retries that fall due close together share one look; and the memory for them is bounded: what does not fit
-// is found by the interval.
-constexpr Duration wake_grain = std::chrono::milliseconds{5};
-constexpr std::size_t most_wake_times = 4096;
 constexpr std::size_t most_keys = 1024;
 
 }  // namespace
@@ -58,13 +53,9 @@ void OutboxPoller::poke() {
 }
 
 void OutboxPoller::wake_at(SteadyPoint when) {
-  // Rounded up to the grain: never before the row is due.
-  const auto ticks = when.time_since_epoch() / wake_grain + 1;
   {
     const MutexLock lock(mutex_);
-    wake_times_.insert(SteadyPoint(ticks * wake_grain));
-    // The nearest are kept.
-    if (wake_times_.size() > most_wake_times) wake_times_.erase(std::prev(wake_times_.end()));
+    wake_times_.add(when);
   }
   wake_.notify_all();
 }
@@ -115,13 +106,12 @@ bool OutboxPoller::wait_for_reason(Duration pause) {
   const SteadyPoint until = options_.clock->steady_now() + pause;
   while (!stopping_ && !poked_) {
     const SteadyPoint now = options_.clock->steady_now();
-    if (now >= until) break;
-    if (!wake_times_.empty() && *wake_times_.begin() <= now) break;
-    options_.clock->wait_until(wake_, mutex_,
-                               wake_times_.empty() ? until : std::min(until, *wake_times_.begin()));
+    const SteadyPoint reason = std::min(until, wake_times_.next());
+    if (now >= reason) break;
+    options_.clock->wait_until(wake_, mutex_, reason);
   }
   poked_ = false;
-  wake_times_.erase(wake_times_.begin(), wake_times_.upper_bound(options_.clock->steady_now()));
+  wake_times_.forget_until(options_.clock->steady_now());
   return !stopping_;
 }
 

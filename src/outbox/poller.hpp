@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <set>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "core/wake_times.hpp"
 #include "outbox/dispatcher.hpp"
 #include "outbox/run_length.hpp"
 #include "postrider/detail/sync.hpp"
@@ -68,7 +68,7 @@ class OutboxPoller {
   CondVar wake_;
   bool stopping_ POSTRIDER_GUARDED_BY(mutex_) = false;
   bool poked_ POSTRIDER_GUARDED_BY(mutex_) = false;
-  std::set<SteadyPoint> wake_times_ POSTRIDER_GUARDED_BY(mutex_);
+  WakeTimes wake_times_ POSTRIDER_GUARDED_BY(mutex_);
   std::vector<std::string> keys_ POSTRIDER_GUARDED_BY(mutex_);
   RunLength run_length_ POSTRIDER_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -25,6 +25,8 @@ constexpr Duration first_failure_pause = std::chrono::milliseconds{100};
 constexpr Duration longest_failure_pause = std::chrono::seconds{5};
 constexpr std::size_t states_per_cleanup = 1000;
 constexpr int attempts_at_locked_rows = 3;
+/// What falls due later than this is left to the poll: adding any delay to now could overflow.
+constexpr Duration longest_known_delay = std::chrono::hours{1};
 
 /// Of which manager this thread is running handlers; null outside of them.
 thread_local const void* handling_for = nullptr;
@@ -129,6 +131,10 @@ struct EventManager::Parts {
 };
 
 void EventManager::Parts::written(std::span<const Settlement> batch) {
+  const SteadyPoint now = clock.steady_now();
+  for (const Settlement& one : batch) {
+    if (one.delay > Duration::zero() && one.delay <= longest_known_delay) work.wake_at(now + one.delay);
+  }
   if (locked.empty()) {
     postponed.add({});
     if (core.settled(batch)) work.wake();
@@ -174,10 +180,10 @@ void EventManager::Parts::fetch_loop() {
     try {
       ManagerCore::Fetched fetched = core.fetch(limit);
       failures = 0;
-      const bool full = fetched.events >= limit;
+      const bool more = fetched.events >= limit || fetched.more;
       if (fetched.events > 0) pause = options.poll_interval;
       work.push(std::move(fetched.items));
-      if (full) continue;
+      if (more) continue;
       if (work.await_wake(pause)) {
         pause = options.poll_interval;
       } else {
@@ -362,7 +368,7 @@ std::size_t EventManager::process_available(std::size_t limit) {
   std::size_t handled = 0;
   while (handled < limit) {
     ManagerCore::Fetched fetched = parts.core.fetch(std::min(parts.options.batch_size, limit - handled));
-    if (fetched.events == 0) break;
+    if (fetched.events == 0 && !fetched.more) break;
     handled += fetched.events;
     std::vector<Settlement> settlements;
     {

@@ -83,6 +83,7 @@ ManagerCore::Fetched ManagerCore::fetch(std::size_t limit) {
   }
   Fetched fetched;
   fetched.events = claimed.events.size();
+  fetched.more = claimed.more;
   for (QueuedEvent& event : claimed.events) {
     Work work;
     if (const auto found = states.find(static_cast<std::int64_t>(event.claim.id)); found != states.end()) {

@@ -24,6 +24,7 @@ class ManagerCore {
   struct Fetched {
     std::vector<WorkItem> items{};
     std::size_t events = 0;
+    bool more = false;  ///< there is more to look at
   };
   /// Claims up to `limit` events. At most one of them is a suspect (in progress when a worker died, and with
   /// one more crash it would be set aside), and none while another suspect is being handled here: a crash can

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "queue/work_queue.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace postrider {
@@ -70,11 +71,25 @@ void WorkQueue::wake() noexcept {
   fetcher_.notify_all();
 }
 
+void WorkQueue::wake_at(SteadyPoint when) {
+  {
+    const MutexLock lock(mutex_);
+    wake_times_.add(when);
+  }
+  fetcher_.notify_all();
+}
+
 bool WorkQueue::await_wake(Duration pause) {
   const MutexLock lock(mutex_);
   const SteadyPoint until = clock_.steady_now() + pause;
-  while (!closed_ && !woken_ && clock_.steady_now() < until) clock_.wait_until(fetcher_, mutex_, until);
-  return std::exchange(woken_, false);
+  SteadyPoint now = clock_.steady_now();
+  while (!closed_ && !woken_ && now < std::min(until, wake_times_.next())) {
+    clock_.wait_until(fetcher_, mutex_, std::min(until, wake_times_.next()));
+    now = clock_.steady_now();
+  }
+  const bool due = wake_times_.next() <= now;
+  wake_times_.forget_until(now);
+  return std::exchange(woken_, false) || due;
 }
 
 void WorkQueue::forget_wake() {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/wake_times.hpp"
 #include "postrider/clock.hpp"
 #include "postrider/detail/sync.hpp"
 #include "queue/event_run.hpp"
@@ -41,8 +42,10 @@ class WorkQueue {
   void await_at_most(std::size_t events) POSTRIDER_EXCLUDES(mutex_);
   /// Wakes a fetcher that waits for new events.
   void wake() noexcept POSTRIDER_EXCLUDES(mutex_);
-  /// Waits for `wake`, for `close`, or until the pause has passed. True when it was woken; a `wake` since the
-  /// last call counts.
+  /// The same at this time: a retry falls due then.
+  void wake_at(SteadyPoint when) POSTRIDER_EXCLUDES(mutex_);
+  /// Waits for `wake` (or its time), for `close`, or until the pause has passed. True when it was woken; a
+  /// `wake` since the last call counts.
   bool await_wake(Duration pause) POSTRIDER_EXCLUDES(mutex_);
   /// A signal from before is no news any more.
   void forget_wake() POSTRIDER_EXCLUDES(mutex_);
@@ -62,6 +65,7 @@ class WorkQueue {
   std::size_t taken_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   bool closed_ POSTRIDER_GUARDED_BY(mutex_) = true;
   bool woken_ POSTRIDER_GUARDED_BY(mutex_) = false;
+  WakeTimes wake_times_ POSTRIDER_GUARDED_BY(mutex_);
 };
 
 }  // namespace postrider

@@ -54,6 +54,8 @@ struct QueueClaimRequest {
 struct QueueClaimResult {
   std::vector<QueuedEvent> events{};
   std::vector<QueueId> quarantined{};  ///< put there by this claim
+  /// Not all that waits was looked at, and the end was not reached: the next claim goes on from here.
+  bool more = false;
 };
 
 /// What is to be written about one claimed event.

@@ -48,6 +48,44 @@ TEST_P(QueueService, StopAndStartInAnyOrder) {
   EXPECT_EQ(manager.process_available(), 1U);
 }
 
+TEST_P(QueueService, ARetryIsTakenUpWhenItFallsDueNotWhenThePollComes) {
+  open();
+  EventManagerOptions options = manager_options();
+  options.retry_policy.reset();
+  options.retry_base_delay = options.retry_max_delay = 20ms;
+  options.poll_interval = options.poll_interval_max = 1h;
+  EventManager manager(queue(), options);
+  std::atomic<int> calls{0};
+  manager.register_handler("h", "T", [&](const Event&) {
+    if (++calls < 3) throw std::runtime_error("not yet");
+  });
+  manager.start();
+  queue().publish(event());
+  EXPECT_TRUE(metrics_.await(QueueCounter::queue_completed, 1));
+  EXPECT_EQ(calls, 3);
+}
+
+TEST_P(QueueService, KeysThatWaitDoNotHideTheOneThatDoesNot) {
+  open();
+  EventManagerOptions options = manager_options();
+  options.poll_interval = options.poll_interval_max = 1h;
+  EventManager manager(queue(), options);
+  manager.register_handler("h", "T", [](const Event&) {});
+  constexpr int keys = 9'000;  // several times as many as one claim looks at
+  std::vector<Event> events;
+  for (int i = 0; i < keys; ++i) {
+    EventBuilder builder = Event::builder("T");
+    builder.ordering_key("k" + std::to_string(i)).json("{}");
+    if (i != 5'555) builder.deliver_at(std::chrono::system_clock::now() + 24h);
+    events.push_back(builder.build());
+  }
+  queue().publish(events);
+  manager.start();
+  EXPECT_TRUE(metrics_.await(QueueCounter::queue_completed, 1));
+  manager.stop();
+  EXPECT_EQ(count("event_queue"), keys - 1);
+}
+
 TEST_P(QueueService, AStartThatFailsLeavesNothingRunning) {
   open();
   EventManager manager(queue(), manager_options());

@@ -100,6 +100,7 @@ QueueClaimResult QueueClaimer::result() {
   });
   for (Row& row : due_) result.events.push_back(std::move(row.event));
   result.quarantined = std::move(quarantined_);
+  result.more = keys_seen_ >= most_keys && !reached_end_;
   return result;
 }
 

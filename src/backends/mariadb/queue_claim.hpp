@@ -25,6 +25,8 @@ namespace postrider::mariadb {
 /// to whoever holds the lock of its head; the rows behind it are read and locked after that.
 class QueueClaimer {
  public:
+  static constexpr std::size_t most_keys = 2'000;  ///< that one claim looks at
+
   /// `now` in microseconds.
   QueueClaimer(Link& link, const QueueSql& sql, const QueueClaimRequest& request, std::int64_t now,
                ClaimMemory& memory);
@@ -108,7 +110,8 @@ class QueueClaimer {
   std::deque<Head> heads_;  // found, not yet looked at
   std::optional<std::string> walked_to_;
   bool from_beginning_;
-  bool round_ = false;      // the walk is over
+  bool round_ = false;  // the walk is over
+  bool reached_end_ = false;
   bool long_keys_ = false;  // many rows each: skip from head to head
   std::size_t keys_seen_ = 0;
   std::optional<std::string> last_key_;

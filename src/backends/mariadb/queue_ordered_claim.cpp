@@ -14,7 +14,6 @@ namespace {
 constexpr std::size_t page_size = 512;         // rows of the index
 constexpr std::size_t long_page_size = 4'096;  // where keys have many rows
 constexpr std::size_t heads_at_once = 256;     // per statement that locks
-constexpr std::size_t most_keys = 2'000;       // per claim
 constexpr std::size_t runs_at_once = 16;  // per statement that reads what follows heads; a size of ListSql
 
 }  // namespace
@@ -60,8 +59,10 @@ bool QueueClaimer::fetch_heads() {
       long_keys_ = long_keys_ || heads_.size() < page_size / 8;
       walked_to_ = heads_.back().key;
     } else if (from_beginning_) {
+      reached_end_ = true;
       round_ = true;
     } else {
+      reached_end_ = true;
       from_beginning_ = true;
       walked_to_.reset();
     }

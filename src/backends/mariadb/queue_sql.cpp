@@ -134,6 +134,9 @@ QueueSql::QueueSql(const Identifier& schema)
       // time.
       remove(over(schema,
                   "SET STATEMENT innodb_lock_wait_timeout = 1 FOR DELETE FROM {queue} WHERE id IN ({list})")),
+      take_out(over(schema,
+                    "SET STATEMENT innodb_lock_wait_timeout = 1 FOR DELETE FROM {queue} WHERE id IN ({list}) "
+                    "RETURNING id, token, status, {moved}")),
       remove_exactly(over(schema,
                           "DELETE q FROM JSON_TABLE(?, '$[*]' COLUMNS (id BIGINT PATH '$')) u STRAIGHT_JOIN "
                           "{queue} q FORCE INDEX (PRIMARY) WHERE q.id = u.id")),

@@ -45,6 +45,7 @@ struct QueueSql {
   ListSql present;          ///< ids → those in the queue; locks nothing
   std::string remove_one;   ///< id
   ListSql remove;           ///< ids; may have to wait for other rows than these, for a second; MariaDB only
+  ListSql take_out;         ///< the same, and returns log columns
   std::string remove_exactly;  ///< ids as a JSON array
   ListSql find_logged;         ///< ids → id, token
   std::string retry;           ///< now, delay, error, now, id; now may be NULL

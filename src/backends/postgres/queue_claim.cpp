@@ -192,7 +192,8 @@ QueueClaimResult QueueClaimer::sorted_result() {
   if (!std::is_sorted(unordered_.begin(), unordered_.end(), in_order)) {
     std::sort(unordered_.begin(), unordered_.end(), in_order);
   }
-  QueueClaimResult result{.events = std::move(ordered_), .quarantined = std::move(quarantined_)};
+  QueueClaimResult result{
+      .events = std::move(ordered_), .quarantined = std::move(quarantined_), .more = more_keys_};
   result.events.reserve(result.events.size() + unordered_.size());
   for (Claimed& one : unordered_) result.events.push_back(std::move(one.event));
   return result;

@@ -104,6 +104,8 @@ class QueueClaimer {
 
   bool begun_ = false;
   std::vector<KeyRun> runs_;
+  bool reached_end_ = false;                   // of the keys
+  bool more_keys_ = false;                     // and there are more to look at
   std::optional<std::string> last_looked_at_;  // every key up to here is in runs_, or cannot be had
 };
 

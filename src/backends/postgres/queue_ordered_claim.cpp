@@ -76,12 +76,15 @@ void QueueClaimer::collect_runs() {
     if (row < keys.rows() || static_cast<std::size_t>(row) == page) {
       after = last_looked_at_;
     } else if (second_lap || rows >= request_.limit) {
+      reached_end_ = true;
       break;
     } else {
+      reached_end_ = true;
       second_lap = true;
       after.reset();
     }
   }
+  more_keys_ = seen >= most_keys && !reached_end_;
   // A walk that saw no key at all and yet took long walked over deleted rows.
   memory_.looked_for_ordered(seen > 0, seen > 0 ? Duration::zero() : cost, std::chrono::steady_clock::now());
 }

@@ -40,6 +40,7 @@ KeyWalk::KeyWalk(Connection& connection, const QueueSql& sql, std::optional<std:
 std::optional<std::string> KeyWalk::next() {
   if (done_ || seen_ == most_keys) return std::nullopt;
   std::optional<std::string> key = following();
+  if (!key.has_value()) reached_end_ = true;
   if (!key.has_value() && !wrapped_) {
     wrapped_ = true;
     at_.reset();
@@ -53,6 +54,10 @@ std::optional<std::string> KeyWalk::next() {
   ++seen_;
   at_ = key;
   return key;
+}
+
+bool KeyWalk::more() const noexcept {
+  return seen_ == most_keys && !done_ && !reached_end_;
 }
 
 std::optional<std::string> KeyWalk::following() {
@@ -83,7 +88,8 @@ QueueClaimResult QueueClaim::run() {
   take_ordered(limit / 2 + (odd_to_keys_ ? limit % 2 : 0));
   take_free(limit - ordered_.size());
   take_ordered(limit - ordered_.size() - free_.size());
-  QueueClaimResult result{.events = std::move(ordered_), .quarantined = std::move(quarantined_)};
+  QueueClaimResult result{
+      .events = std::move(ordered_), .quarantined = std::move(quarantined_), .more = more()};
   std::move(free_.begin(), free_.end(), std::back_inserter(result.events));
   return result;
 }

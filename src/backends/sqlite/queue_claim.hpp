@@ -32,6 +32,8 @@ class KeyWalk {
   [[nodiscard]] std::optional<std::string> next();
   /// The last key that `next` gave; before that, where it starts.
   [[nodiscard]] const std::optional<std::string>& at() const noexcept { return at_; }
+  /// Enough for one claim, and the end was not reached.
+  [[nodiscard]] bool more() const noexcept;
 
  private:
   [[nodiscard]] std::optional<std::string> following();
@@ -43,6 +45,7 @@ class KeyWalk {
   bool wrapped_;
   bool done_ = false;
   std::size_t seen_ = 0;
+  bool reached_end_ = false;
 };
 
 /// One claim. `run` works inside a transaction that holds the write lock: what it reads stays true until the
@@ -61,6 +64,8 @@ class QueueClaim {
   [[nodiscard]] bool take_fresh(std::span<const QueuedEvent> fresh);
   /// Whether `run` would find anything. Writes nothing.
   [[nodiscard]] bool look();
+  /// See QueueClaimResult.
+  [[nodiscard]] bool more() const noexcept { return walk_.more(); }
   /// For the next claim.
   [[nodiscard]] QueueTurn turn() const;
 

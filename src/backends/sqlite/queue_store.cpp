@@ -84,7 +84,9 @@ QueueClaimResult SqliteQueueStore::claim(const QueueClaimRequest& request) {
   if (std::optional<QueueClaimResult> fresh = claim_fresh(request)) return *std::move(fresh);
   // Most looks of an idle poller find nothing: they must not take the file's one write lock for that. After a
   // full claim there is most likely more.
-  if (!more_ && !look(request)) return {};
+  if (!more_) {
+    if (const std::optional<QueueClaimResult> nothing = look_in_vain(request)) return *nothing;
+  }
   const Writer::Lease lease = writer_.acquire();
   LeaseTransaction transaction(lease.connection());
   QueueClaim claim(lease.connection(), sql_, request, now(), turn());
@@ -116,14 +118,14 @@ std::optional<QueueClaimResult> SqliteQueueStore::claim_fresh(const QueueClaimRe
   return QueueClaimResult{.events = *std::move(fresh), .quarantined = {}};
 }
 
-bool SqliteQueueStore::look(const QueueClaimRequest& request) {
+std::optional<QueueClaimResult> SqliteQueueStore::look_in_vain(const QueueClaimRequest& request) {
   const ConnectionPool::Lease lease = readers_.acquire();
   const QueueTurn from = turn();
   QueueClaim claim(as_connection(lease), sql_, request, now(), from);
-  if (claim.look()) return true;
+  if (claim.look()) return std::nullopt;
   // Nothing to be had up to here: the next look goes on behind.
   set_turn({.key = claim.turn().key, .odd_to_keys = from.odd_to_keys});
-  return false;
+  return QueueClaimResult{.events = {}, .quarantined = {}, .more = claim.more()};
 }
 
 QueueTurn SqliteQueueStore::turn() const {

@@ -36,8 +36,8 @@ class SqliteQueueStore final : public QueueStore {
  private:
   /// The way of most claims, see QueueClaim::find_fresh. Empty when the rows need a closer look.
   [[nodiscard]] std::optional<QueueClaimResult> claim_fresh(const QueueClaimRequest& request);
-  /// False when there is nothing to claim. Takes no lock.
-  [[nodiscard]] bool look(const QueueClaimRequest& request);
+  /// The result when there is nothing to claim. Takes no lock.
+  [[nodiscard]] std::optional<QueueClaimResult> look_in_vain(const QueueClaimRequest& request);
   [[nodiscard]] QueueTurn turn() const POSTRIDER_EXCLUDES(mutex_);
   void set_turn(QueueTurn turn) POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] InsertedRow insert_row(Connection& connection, Statement& statement, const NewQueueRow& row,
