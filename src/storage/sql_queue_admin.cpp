@@ -100,7 +100,7 @@ std::vector<std::int64_t> first_column(const Rows& rows) {
 }
 
 void raise(const SqlDialect& dialect, Tx& tx, QueueAction action, const std::vector<std::int64_t>& ids) {
-  Query query(dialect);
+  SqlQuery query(dialect);
   query.sql("update ")
       .table(queue_table)
       .sql(" set token = token % 1000000000000000000 + 1, available_at = ")
@@ -116,7 +116,7 @@ void raise(const SqlDialect& dialect, Tx& tx, QueueAction action, const std::vec
 std::unordered_map<std::int64_t, std::vector<HandlerResult>> load_results(
     const SqlDialect& dialect, Tx& tx, const std::vector<std::int64_t>& ids) {
   std::unordered_map<std::int64_t, std::vector<HandlerResult>> results;
-  Query query(dialect);
+  SqlQuery query(dialect);
   query.sql("select id, handler, result, failed, error from ").table(state_table).sql(" where id > 0");
   query.and_in("id", ids, same).sql(" order by id, handler");
   const Rows rows = query.run(tx);
@@ -135,7 +135,7 @@ std::unordered_map<std::int64_t, std::vector<HandlerResult>> load_results(
 void cancel(const SqlDialect& dialect, Tx& tx, const std::vector<std::int64_t>& ids,
             std::string_view reason) {
   auto results = load_results(dialect, tx, ids);
-  Query last_errors(dialect);
+  SqlQuery last_errors(dialect);
   last_errors.sql("select id, last_error from ").table(queue_table).sql(" where id > 0");
   const Rows errors = last_errors.and_in("id", ids, same).run(tx);
   for (const auto& row : errors.rows) {
@@ -150,7 +150,7 @@ void cancel(const SqlDialect& dialect, Tx& tx, const std::vector<std::int64_t>& 
         "event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, "
         "payload_bytes, headers, priority, attempts, crashes, created_at, occurred_at, "
         "processing_started_at";
-    Query query(dialect);
+    SqlQuery query(dialect);
     query.sql("insert into ").table(log_table).sql(" (id, token, ").sql(kept);
     query.sql(", status, finalized_at, results) select id, token % 1000000000000000000 + 1, ")
         .sql(kept)
@@ -159,7 +159,7 @@ void cancel(const SqlDialect& dialect, Tx& tx, const std::vector<std::int64_t>& 
     query.sql(", ").bind(encoded).sql(dialect.kind == BackendKind::postgres ? "::json" : "");
     query.sql(" from ").table(queue_table).sql(" where id = ").bind(id).run(tx);
   }
-  Query gone(dialect);
+  SqlQuery gone(dialect);
   gone.sql("delete from ").table(queue_table).sql(" where id > 0").and_in("id", ids, same).run(tx);
 }
 
@@ -168,7 +168,7 @@ void cancel(const SqlDialect& dialect, Tx& tx, const std::vector<std::int64_t>& 
 SqlQueueAdminStore::SqlQueueAdminStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
 
 QueueCounts SqlQueueAdminStore::counts() {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select sum(case when status = 0 and quarantined_at is null and available_at <= ").now();
   query.sql(" then 1 else 0 end), sum(case when status = 0 and quarantined_at is null then 1 else 0 end), ");
   query.sql("sum(case when status = 1 and quarantined_at is null then 1 else 0 end), ");
@@ -197,7 +197,7 @@ QueueCounts SqlQueueAdminStore::counts() {
 }
 
 LogCounts SqlQueueAdminStore::log_counts() {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   const Rows rows = query.sql("select status, count(*) from ").table(log_table).sql(" group by status").run();
   LogCounts counts;
   for (const auto& row : rows.rows) {
@@ -216,7 +216,7 @@ LogCounts SqlQueueAdminStore::log_counts() {
 }
 
 std::map<std::int32_t, std::int64_t> SqlQueueAdminStore::attempts() {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select attempts, count(*) from ").table(queue_table);
   const Rows rows =
       query.sql(" group by attempts order by attempts limit ").bind_limit(most_histogram_rows).run();
@@ -227,7 +227,7 @@ std::map<std::int32_t, std::int64_t> SqlQueueAdminStore::attempts() {
 
 std::vector<QueueRecord> SqlQueueAdminStore::list(const QueueFilter& filter, std::size_t limit,
                                                   QueueId after) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select ").sql(record_columns(dialect_)).sql(" from ").table(queue_table);
   query.sql(" where id > ").bind(value(after));
   const Rows rows = and_in_queue(query, filter).sql(" order by id limit ").bind_limit(limit).run();
@@ -240,7 +240,7 @@ std::vector<QueueRecord> SqlQueueAdminStore::list(const QueueFilter& filter, std
 AdminBatch SqlQueueAdminStore::apply(QueueAction action, const QueueFilter& filter, QueueId after,
                                      std::size_t limit, std::string_view reason) {
   Transaction tx = dialect_.begin();
-  Query found(dialect_);
+  SqlQuery found(dialect_);
   found.sql("select id from ").table(queue_table).sql(" where id > ").bind(value(after));
   and_in_queue(found, filter).sql(condition(action)).sql(" order by id limit ").bind_limit(limit);
   std::vector<std::int64_t> ids = first_column(found.run(tx));
@@ -250,7 +250,7 @@ AdminBatch SqlQueueAdminStore::apply(QueueAction action, const QueueFilter& filt
   if (dialect_.kind != BackendKind::sqlite) {
     // Locked in a second step, and looked at again then: the first one must not lock all that it walks past,
     // and what a worker has at this moment under lock is on its way out.
-    Query locking(dialect_);
+    SqlQuery locking(dialect_);
     locking.sql("select id from ").table(queue_table).sql(" where id > 0").and_in("id", ids, same);
     and_in_queue(locking, filter).sql(condition(action)).sql(" order by id for update skip locked");
     ids = first_column(locking.run(tx));
@@ -269,7 +269,7 @@ AdminBatch SqlQueueAdminStore::apply(QueueAction action, const QueueFilter& filt
 }
 
 std::int64_t SqlQueueAdminStore::count(QueueAction action, const QueueFilter& filter) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select count(*) from ").table(queue_table).sql(" where id > 0");
   return number(and_in_queue(query, filter).sql(condition(action)).run().rows.at(0).at(0));
 }
@@ -277,7 +277,7 @@ std::int64_t SqlQueueAdminStore::count(QueueAction action, const QueueFilter& fi
 AdminBatch SqlQueueAdminStore::replay(const QueueFilter& filter, LogSeq after, LogSeq until,
                                       std::size_t limit) {
   const bool only_count = limit == 0;
-  Query found(dialect_);
+  SqlQuery found(dialect_);
   found.sql(only_count ? "select count(*) from " : "select seq from ").table(log_table);
   found.sql(" where seq > ").bind(value(after)).sql(" and seq <= ").bind(value(until));
   and_in_log(found, filter, dialect_.kind);
@@ -288,7 +288,7 @@ AdminBatch SqlQueueAdminStore::replay(const QueueFilter& filter, LogSeq after, L
   constexpr std::string_view kept =
       "event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, payload_bytes, "
       "headers, priority, occurred_at";
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("insert into ").table(queue_table).sql(" (").sql(kept);
   query.sql(", available_at, created_at, updated_at) select ").sql(kept);
   for (int i = 0; i < 3; ++i) query.sql(", ").now();
@@ -299,12 +299,12 @@ AdminBatch SqlQueueAdminStore::replay(const QueueFilter& filter, LogSeq after, L
 std::int64_t SqlQueueAdminStore::purge_log(Duration age, bool keep_unread, std::size_t limit) {
   std::int64_t until = std::numeric_limits<std::int64_t>::max();
   if (keep_unread) {
-    Query query(dialect_);
+    SqlQuery query(dialect_);
     const Rows rows = query.sql("select min(position) from ").table("event_projection").run();
     if (!rows.is_null(0, 0)) until = rows.integer(0, 0);
   }
   if (limit == 0) {
-    Query query(dialect_);
+    SqlQuery query(dialect_);
     query.sql("select count(*) from ").table(log_table).sql(" where seq <= ").bind(until);
     query.sql(" and seq < coalesce((select min(seq) from ").table(log_table).sql(" where finalized_at > ");
     query.now_minus(age).sql("), ").bind(std::numeric_limits<std::int64_t>::max()).sql(")");
@@ -312,7 +312,7 @@ std::int64_t SqlQueueAdminStore::purge_log(Duration age, bool keep_unread, std::
   }
   // By seq, not by time, which has no index: the two go nearly together. What was finished long before it got
   // its number, in a long transaction, is left for the next time when a younger one stands before it.
-  Query oldest(dialect_);
+  SqlQuery oldest(dialect_);
   oldest.sql("select seq, case when finalized_at <= ").now_minus(age).sql(" then 1 else 0 end from ");
   oldest.table(log_table).sql(" where seq > 0 and seq <= ").bind(until).sql(" order by seq limit ");
   const Rows rows = oldest.bind_limit(limit).run();
@@ -322,7 +322,7 @@ std::int64_t SqlQueueAdminStore::purge_log(Duration age, bool keep_unread, std::
     last = number(row[0]);
   }
   if (last == 0) return 0;
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   return query.sql("delete from ").table(log_table).sql(" where seq <= ").bind(last).run().affected;
 }
 
