@@ -92,17 +92,21 @@ TEST_P(StreamHazard, HazardS3AReaderAtTheHeadMissesNothing) {
   threads.reserve(writers);
   for (int writer = 0; writer < writers; ++writer) {
     threads.emplace_back([&, writer] {
-      Storage& here = writer % 2 == 0 ? storage() : *other_;
-      for (int round = 0; round < rounds; ++round) {
-        const std::vector<AppendEvent> events{happened("E", {"k=1"}), happened("F")};
-        const AppendRequest request{.events = events};
-        if (round % 3 == 0) {
-          (void)here.stream_store().append({&request, 1});
-          continue;
+      try {
+        Storage& here = writer % 2 == 0 ? storage() : *other_;
+        for (int round = 0; round < rounds; ++round) {
+          const std::vector<AppendEvent> events{happened("E", {"k=1"}), happened("F")};
+          const AppendRequest request{.events = events};
+          if (round % 3 == 0) {
+            (void)here.stream_store().append({&request, 1});
+            continue;
+          }
+          Transaction tx = here.begin();
+          (void)here.stream_store().append(tx, request);
+          if (round % 3 == 1) tx.commit();  // else it is rolled back
         }
-        Transaction tx = here.begin();
-        (void)here.stream_store().append(tx, request);
-        if (round % 3 == 1) tx.commit();  // else it is rolled back
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << error.what();
       }
       --running;
     });
