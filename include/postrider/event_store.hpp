@@ -30,7 +30,7 @@ struct EventStoreOptions {
   std::size_t flush_bytes = 8U << 20U;
   /// Tells other nodes about new events where the database can (PostgreSQL), at most once per this interval.
   /// Zero: not at all; they find them by polling.
-  Duration notify_interval = std::chrono::milliseconds{1};
+  Duration notify_interval = std::chrono::milliseconds{5};
   /// Must outlive the store; both are shared, not owned.
   Clock* clock = nullptr;              ///< default: Clock::system()
   MetricsExporter* metrics = nullptr;  ///< default: counts nothing
@@ -135,11 +135,11 @@ class EventStore {
   /// Appends all or nothing. Throws Error(invalid_argument) for an empty list or too many, what the database
   /// refuses, or Error::in_doubt() when nobody knows whether it has happened. When `cancel` is asked to stop
   /// before the append has begun, nothing is written and Error(closed) is thrown.
-  Appended append(std::span<const AppendEvent> events, std::stop_token cancel = {});
+  Appended append(std::span<const AppendEvent> events, const std::stop_token& cancel = {});
   Appended append(std::initializer_list<AppendEvent> events);
   /// The same, unless an event that matches the condition is there.
   [[nodiscard]] AppendResult append_if(std::span<const AppendEvent> events, const AppendCondition& condition,
-                                       std::stop_token cancel = {});
+                                       const std::stop_token& cancel = {});
   [[nodiscard]] AppendResult append_if(std::initializer_list<AppendEvent> events,
                                        const AppendCondition& condition);
 
@@ -155,8 +155,8 @@ class EventStore {
   /// Reads what matches the query, in order, and gives each event to the projectors whose own query it
   /// matches, too.
   template <class... States>
-  [[nodiscard]] Projected<States...> project(Query query, const Projector<States>&... projectors) {
-    Projected<States...> result{.states = {projectors.initial...}, .query = std::move(query)};
+  [[nodiscard]] Projected<States...> project(const Query& query, const Projector<States>&... projectors) {
+    Projected<States...> result{.states = {projectors.initial...}, .query = query};
     EventStream events = read(result.query);
     result.cursor = events.head();
     while (const std::optional<StoredEvent> event = events.next()) {

@@ -116,8 +116,10 @@ void AppendBatcher::lead() {
     const MutexLock lock(mutex_);
     batch = take();
   }
-  run(batch);
+  std::vector<AppendVerdict> verdicts = run(batch);
+  // Waking all the others takes a while: the next flush need not wait for that.
   hand_over();
+  for (std::size_t i = 0; i < batch.size(); ++i) batch[i]->finish(std::move(verdicts.at(i)));
 }
 
 AppendBatcher::Waiters AppendBatcher::take() {
@@ -135,17 +137,15 @@ AppendBatcher::Waiters AppendBatcher::take() {
   return batch;
 }
 
-void AppendBatcher::run(const Waiters& batch) noexcept {
-  std::vector<AppendVerdict> verdicts;
+std::vector<AppendVerdict> AppendBatcher::run(const Waiters& batch) {
   try {
     std::vector<AppendRequest> requests;
     requests.reserve(batch.size());
     for (const auto& waiter : batch) requests.push_back(waiter->request);
-    verdicts = flush_(requests);
+    return flush_(requests);
   } catch (...) {
-    verdicts.assign(batch.size(), std::current_exception());
+    return std::vector<AppendVerdict>(batch.size(), std::current_exception());
   }
-  for (std::size_t i = 0; i < batch.size(); ++i) batch[i]->finish(std::move(verdicts.at(i)));
 }
 
 void AppendBatcher::hand_over() {

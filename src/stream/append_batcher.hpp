@@ -53,7 +53,7 @@ class AppendBatcher {
   /// Flushes the first ones, among them the caller's own, and hands over.
   void lead() POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] Waiters take() POSTRIDER_REQUIRES(mutex_);
-  void run(const Waiters& batch) noexcept;
+  [[nodiscard]] std::vector<AppendVerdict> run(const Waiters& batch);
   /// The next in line leads, or nobody.
   void hand_over() POSTRIDER_EXCLUDES(mutex_);
   /// False when it is part of a flush already.

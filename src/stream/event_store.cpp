@@ -91,7 +91,7 @@ EventStore::~EventStore() {
   close();
 }
 
-Appended EventStore::append(std::span<const AppendEvent> events, std::stop_token cancel) {
+Appended EventStore::append(std::span<const AppendEvent> events, const std::stop_token& cancel) {
   check_events(events);
   return std::get<Appended>(result_of(parts_->batcher.append({.events = events}, cancel)));
 }
@@ -101,7 +101,7 @@ Appended EventStore::append(std::initializer_list<AppendEvent> events) {
 }
 
 AppendResult EventStore::append_if(std::span<const AppendEvent> events, const AppendCondition& condition,
-                                   std::stop_token cancel) {
+                                   const std::stop_token& cancel) {
   check_events(events);
   return result_of(parts_->batcher.append({.events = events, .condition = &condition}, cancel));
 }

@@ -19,6 +19,7 @@ namespace postrider::test {
 namespace {
 
 const std::string program = std::string(CRASH_CHILD_DIR) + "/stream_child";
+constexpr std::chrono::minutes patience{20};  // of a thorough run on a busy machine
 
 struct Written {
   unsigned type = 0;
@@ -68,12 +69,12 @@ TEST_P(StreamStorm, EveryDecisionWasRight) {
   for (unsigned i = 0; i < 3; ++i) nodes.push_back(start(seed * 10 + i, i == 2 ? 6 : 7, appends / 3));
   // The last one dies in the middle of it, and another one does the rest.
   const auto before = static_cast<std::size_t>(appends / 6);
-  ASSERT_EQ(nodes.back()->skip_lines(before), before);
+  ASSERT_EQ(nodes.back()->skip_lines(before, patience), before);
   EXPECT_TRUE(nodes.back()->kill().killed());
   nodes.back() = start(seed * 10 + 3, 6, appends / 3 - static_cast<int>(before));
   long accepted = 0;
   for (auto& node : nodes) {
-    const auto last = node->read_until("done", std::chrono::minutes{20});
+    const auto last = node->read_until("done", patience);
     ASSERT_TRUE(last.has_value());
     long mine = 0;
     std::istringstream(last->substr(5)) >> mine;
