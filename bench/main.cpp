@@ -10,6 +10,7 @@
 #include "logger.hpp"
 #include "outbox.hpp"
 #include "queue.hpp"
+#include "stream.hpp"
 
 namespace {
 
@@ -68,6 +69,14 @@ std::vector<Bench> all_benches() {
                      [](Report& report) { queue_latency(report, "queue.postgres.latency"); }});
   one("queue.postgres.held_xmin", queue_held_xmin);
   one("queue.scaling", queue_scaling);
+  for (const auto& [line, kind] : {std::pair{"stream.postgres.append_if", BackendKind::postgres},
+                                   std::pair{"stream.sqlite.append_if", BackendKind::sqlite}}) {
+    const std::string name = line;
+    benches.push_back({{name + ".c1", name + ".c16", name + ".c256"},
+                       [name, kind = kind](Report& report) { stream_append_if(report, kind, name); }});
+  }
+  one("stream.postgres.append_batch", stream_append_batch);
+  one("stream.postgres.flat", stream_flat);
   one("eventlog.api", eventlog_api);
   for (const bool mapped : {false, true}) {
     for (const int threads : {1, 2, 4}) {

@@ -77,6 +77,12 @@ class MetricsExporter {
   /// has, whoever runs it, six times per lease and after each `run_once`.
   virtual void record_projection(const ProjectionStatus&) {}
 
+  // Event store.
+  virtual void increment_stream_appended(std::size_t /*events*/) {}
+  virtual void increment_stream_conflicts() {}
+  /// One transaction: how many appends shared it.
+  virtual void observe_stream_flush(std::size_t /*appends*/, Duration) {}
+
   // Logger counters.
   virtual void increment_logger_sent(std::uint64_t /*events*/) {}
   virtual void increment_logger_spilled(std::uint64_t /*events*/) {}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -24,6 +25,7 @@ class QueueAdminStore;
 class LogStore;
 class ProjectionStore;
 class EntryStore;
+class StreamStore;
 class WakeChannel;
 
 struct StorageOptions {
@@ -42,6 +44,9 @@ struct StorageOptions {
   Duration sqlite_busy_timeout = std::chrono::seconds{10};
   /// For tests: take all times from here instead of from the database's clock. Must outlive the storage.
   Clock* clock = nullptr;
+  /// For tests: what the event store's index makes of its keys instead of XXH64, to force collisions. The
+  /// same for the whole life of a database.
+  std::uint64_t (*stream_hash)(std::string_view) = nullptr;
   LogCallback log = log_to_stderr();
 };
 
@@ -78,16 +83,20 @@ class Storage {
   [[nodiscard]] virtual LogStore& log_store() = 0;
   [[nodiscard]] virtual ProjectionStore& projection_store() = 0;
   [[nodiscard]] virtual EntryStore& entry_store() = 0;
+  [[nodiscard]] virtual StreamStore& stream_store() = 0;
   /// Wakes other nodes; null where the database cannot.
   [[nodiscard]] virtual WakeChannel* wake_channel() noexcept { return nullptr; }
   /// Events were put into the queue through this object.
   [[nodiscard]] const std::shared_ptr<detail::Signal>& queue_grown() const noexcept { return queue_grown_; }
   /// Events were finalised through this object: the event log has new entries.
   [[nodiscard]] const std::shared_ptr<detail::Signal>& log_grown() const noexcept { return log_grown_; }
+  /// Events were appended to the event store through this object.
+  [[nodiscard]] const std::shared_ptr<detail::Signal>& stream_grown() const noexcept { return stream_grown_; }
 
  private:
   std::shared_ptr<detail::Signal> queue_grown_ = std::make_shared<detail::Signal>();
   std::shared_ptr<detail::Signal> log_grown_ = std::make_shared<detail::Signal>();
+  std::shared_ptr<detail::Signal> stream_grown_ = std::make_shared<detail::Signal>();
 };
 
 /// One kind of database that `open` can use: which URL schemes it takes, and how to open them.

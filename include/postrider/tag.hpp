@@ -26,6 +26,7 @@ struct Tag {
   /// The opposite of `encode`; throws Error(invalid_argument) for a text without `=` or out of bounds.
   [[nodiscard]] static Tag decode(std::string_view text);
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 inside for a pointer
   friend auto operator<=>(const Tag&, const Tag&) = default;
 };
 

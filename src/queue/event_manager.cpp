@@ -250,7 +250,7 @@ void EventManager::Parts::start_all() {
   core.held.start();
   subscription = queue.hub->here().subscribe([this] { work.wake(); });
   if (WakeChannel* const channel = queue.storage.wake_channel(); channel != nullptr && options.listen) {
-    other_nodes = channel->listen(queue_topic, [this] { work.wake(); });
+    other_nodes = channel->listen(wake_topic::queue, [this] { work.wake(); });
   }
   for (std::size_t i = 0; i < options.workers; ++i) workers.emplace_back([this] { work_loop(); });
   fetcher = std::thread([this] { fetch_loop(); });

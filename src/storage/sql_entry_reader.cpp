@@ -70,7 +70,7 @@ Leading leading_of(BackendKind kind, const EntryQuery& query) {
 
 /// Exact for all years: PostgreSQL multiplies intervals in floating point, which has no room for the
 /// microseconds of eight thousand years.
-Query& bind_exactly(Query& sql, BackendKind kind, TimePoint time) {
+SqlQuery& bind_exactly(SqlQuery& sql, BackendKind kind, TimePoint time) {
   if (kind != BackendKind::postgres) return sql.bind_time(time);
   const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
   sql.sql("(timestamptz 'epoch' + ").bind(std::int64_t{seconds.time_since_epoch().count()});
@@ -86,7 +86,7 @@ bool is_indexed(const std::string& word) {
 
 SqlEntryReader::SqlEntryReader(SqlDialect dialect) : dialect_(std::move(dialect)) {}
 
-void SqlEntryReader::add_words(Query& sql, const std::vector<std::string>& words,
+void SqlEntryReader::add_words(SqlQuery& sql, const std::vector<std::string>& words,
                                std::vector<std::string>& texts) const {
   texts.reserve(words.size() + 1);  // the query borrows them
   std::string& all = texts.emplace_back();
@@ -113,7 +113,7 @@ void SqlEntryReader::add_words(Query& sql, const std::vector<std::string>& words
   }
 }
 
-void SqlEntryReader::add_filters(Query& sql, const EntryQuery& query,
+void SqlEntryReader::add_filters(SqlQuery& sql, const EntryQuery& query,
                                  const std::optional<EntryPosition>& after) const {
   const Leading leading = leading_of(dialect_.kind, query);
   if (leading.column != correlation_column) sql.and_equals(correlation_column, query.correlation_id);
@@ -148,7 +148,7 @@ void SqlEntryReader::add_filters(Query& sql, const EntryQuery& query,
 Rows SqlEntryReader::read(const EntryQuery& query, const std::optional<EntryPosition>& after,
                           std::size_t limit) const {
   std::vector<std::string> texts;
-  Query sql(dialect_);
+  SqlQuery sql(dialect_);
   sql.sql("select ").sql(columns(dialect_)).sql(" from ");
   const bool by_words = !query.words.empty();
   if (by_words && dialect_.kind == BackendKind::sqlite) {
@@ -200,7 +200,7 @@ EntryPage SqlEntryReader::find(const EntryQuery& query) const {
 }
 
 std::optional<StoredEntry> SqlEntryReader::get(EntryId id) const {
-  Query sql(dialect_);
+  SqlQuery sql(dialect_);
   sql.sql("select ").sql(columns(dialect_)).sql(" from ").table(entries_table).sql(" as e where e.id = ");
   Rows rows = sql.bind(static_cast<std::int64_t>(id)).run();
   if (rows.empty()) return std::nullopt;

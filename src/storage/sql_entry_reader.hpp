@@ -19,8 +19,8 @@ class SqlEntryReader {
  private:
   [[nodiscard]] Rows read(const EntryQuery& query, const std::optional<EntryPosition>& after,
                           std::size_t limit) const;
-  void add_words(Query& sql, const std::vector<std::string>& words, std::vector<std::string>& texts) const;
-  void add_filters(Query& sql, const EntryQuery& query, const std::optional<EntryPosition>& after) const;
+  void add_words(SqlQuery& sql, const std::vector<std::string>& words, std::vector<std::string>& texts) const;
+  void add_filters(SqlQuery& sql, const EntryQuery& query, const std::optional<EntryPosition>& after) const;
 
   SqlDialect dialect_;
 };

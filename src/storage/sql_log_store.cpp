@@ -59,7 +59,7 @@ std::size_t size_of(const LogEntry& entry) {
 SqlLogStore::SqlLogStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
 
 std::optional<LogSeq> SqlLogStore::window_end(LogSeq after, std::size_t rows) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select max(seq) from (select seq from ").table(log_table).sql(" where seq > ");
   query.bind(value(after)).sql(" order by seq limit ").bind_limit(rows).sql(") as ahead");
   const Rows answer = query.run();
@@ -84,7 +84,7 @@ LogPage SqlLogStore::read(LogSeq after, std::size_t limit, const LogFilter& filt
   std::size_t bytes = 0;
   std::size_t chunk = std::min(limit, first_chunk);
   for (;;) {
-    Query query(dialect_);
+    SqlQuery query(dialect_);
     query.sql("select ").sql(columns(dialect_)).sql(" from ").table(log_table).sql(" where seq > ");
     query.bind(value(page.scanned_to));
     if (end.has_value()) query.sql(" and seq <= ").bind(value(*end));
@@ -108,12 +108,12 @@ LogPage SqlLogStore::read(LogSeq after, std::size_t limit, const LogFilter& filt
 }
 
 LogSeq SqlLogStore::head() {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   return LogSeq{number(query.sql("select max(seq) from ").table(log_table).run().rows.at(0).at(0))};
 }
 
 std::optional<LogEntry> SqlLogStore::find(QueueId id) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select ").sql(columns(dialect_)).sql(" from ").table(log_table).sql(" where id = ");
   const Rows rows = query.bind(static_cast<std::int64_t>(id)).run();
   if (rows.empty()) return std::nullopt;

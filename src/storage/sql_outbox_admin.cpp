@@ -14,11 +14,11 @@ constexpr std::size_t max_filter_ids = 10'000;
 constexpr std::string_view outbox = "outbox_event";
 
 /// `status` stands in the text, not in a parameter: only then are the partial indexes considered.
-Query& where_status(Query& query, EventStatus status) {
+SqlQuery& where_status(SqlQuery& query, EventStatus status) {
   return query.sql(" where status = ").sql(std::to_string(static_cast<int>(status)));
 }
 
-Query& where_dead(Query& query, const DeadLetterFilter& filter) {
+SqlQuery& where_dead(SqlQuery& query, const DeadLetterFilter& filter) {
   if (filter.ids.size() > max_filter_ids) {
     throw Error(ErrorCode::invalid_argument,
                 "a dead letter filter has " + std::to_string(filter.ids.size()) + " ids",
@@ -95,7 +95,7 @@ OutboxCounts SqlOutboxAdminStore::counts() {
                                       : " where due_at is not null and ordering_key is null";
   const std::string_view ordered = lanes ? " where due_lane = 1 and due_at is not null"
                                          : " where due_at is not null and ordering_key is not null";
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   const auto count = [&](std::string_view where) {
     query.sql("(select count(*) from ").table(outbox).sql(where).sql(")");
   };
@@ -134,7 +134,7 @@ OutboxCounts SqlOutboxAdminStore::counts() {
 }
 
 std::optional<OutboxRecord> SqlOutboxAdminStore::find(const EventId& id) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select ")
       .sql(columns(dialect_))
       .sql(" from ")
@@ -148,7 +148,7 @@ std::optional<OutboxRecord> SqlOutboxAdminStore::find(const EventId& id) {
 
 std::vector<OutboxRecord> SqlOutboxAdminStore::list_dead(const DeadLetterFilter& filter, std::size_t limit,
                                                          const OutboxRecord* after) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   where_dead(query.sql("select ").sql(columns(dialect_)).sql(" from ").table(outbox), filter);
   if (after != nullptr) {
     if (!after->done_at.has_value()) {
@@ -168,13 +168,13 @@ std::vector<OutboxRecord> SqlOutboxAdminStore::list_dead(const DeadLetterFilter&
 }
 
 std::int64_t SqlOutboxAdminStore::count_dead(const DeadLetterFilter& filter) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   where_dead(query.sql("select count(*) from ").table(outbox), filter);
   return number(query.run().rows.at(0).at(0));
 }
 
 std::int64_t SqlOutboxAdminStore::revive_dead(const DeadLetterFilter& filter, std::size_t limit) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("update ").table(outbox).sql(
       " set status = 0, attempts = 0, token = token % 1000000000000000000 + 1, done_at = null, "
       "owner = null, lease_until = null, available_at = ");
@@ -194,7 +194,7 @@ std::int64_t SqlOutboxAdminStore::revive_dead(const DeadLetterFilter& filter, st
 bool SqlOutboxAdminStore::edit_dead(const EventId& id, PayloadKind kind, std::string_view payload,
                                     std::optional<std::string_view> headers_json) {
   const bool json = kind == PayloadKind::json;
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   // The token is raised so that the row changes in any case: MariaDB does not count a row that stays as it
   // was.
   query.sql("update ")
@@ -211,7 +211,7 @@ bool SqlOutboxAdminStore::edit_dead(const EventId& id, PayloadKind kind, std::st
 
 std::int64_t SqlOutboxAdminStore::purge_batch(EventStatus status, Duration age, std::size_t limit) {
   require_finished(status);
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   where_status(query.sql("delete from ").table(outbox), status);
   if (dialect_.kind != BackendKind::mariadb)
     where_status(query.sql(" and event_id in (select event_id from ").table(outbox), status);
@@ -222,7 +222,7 @@ std::int64_t SqlOutboxAdminStore::purge_batch(EventStatus status, Duration age, 
 
 std::int64_t SqlOutboxAdminStore::count_purgeable(EventStatus status, Duration age) {
   require_finished(status);
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   where_status(query.sql("select count(*) from ").table(outbox), status);
   query.sql(" and done_at <= ").now_minus(age);
   return number(query.run().rows.at(0).at(0));

@@ -18,11 +18,11 @@ std::int64_t value(LogSeq seq) {
   return static_cast<std::int64_t>(seq);
 }
 
-Query& where_key(Query& query, std::string_view name, int version) {
+SqlQuery& where_key(SqlQuery& query, std::string_view name, int version) {
   return query.sql(" where name = ").bind(name).sql(" and version = ").bind(version);
 }
 
-Query& where_mine(Query& query, const ProjectionFence& fence) {
+SqlQuery& where_mine(SqlQuery& query, const ProjectionFence& fence) {
   return where_key(query, fence.name, fence.version).sql(" and epoch = ").bind(fence.epoch);
 }
 
@@ -35,11 +35,11 @@ ProjectionChanged found(const Rows& rows) {
 SqlProjectionStore::SqlProjectionStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
 
 ProjectionChanged SqlProjectionStore::enroll(std::string_view name, int version) {
-  Query there(dialect_);
+  SqlQuery there(dialect_);
   there.sql("select 1 from ").table(projections);
   if (!where_key(there, name, version).run().empty()) return ProjectionChanged::done;
   // "+ 0" tells PostgreSQL that the parameter is a number.
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql(dialect_.kind == BackendKind::mariadb ? "insert ignore into " : "insert into ")
       .table(projections);
   query.sql(" (name, version, live, created_at, updated_at) select ").bind(name).sql(", ");
@@ -53,13 +53,13 @@ ProjectionChanged SqlProjectionStore::enroll(std::string_view name, int version)
 std::optional<ProjectionLease> SqlProjectionStore::acquire(std::string_view name, int version,
                                                            std::string_view owner, Duration lease,
                                                            ProjectionTake take) {
-  const auto free = [&](Query& query) -> Query& {
+  const auto free = [&](SqlQuery& query) -> SqlQuery& {
     if (take == ProjectionTake::anyway) return query.sql("1 = 1");
     query.sql("status = 0 and (owner is null or owner = ").bind(owner);
     return query.sql(" or lease_until is null or lease_until <= ").now().sql(")");
   };
   const auto look = [&] {
-    Query query(dialect_);
+    SqlQuery query(dialect_);
     query.sql("select epoch, case when ");
     free(query).sql(" then 1 else 0 end, position, failures, live from ").table(projections);
     return where_key(query, name, version).run();
@@ -67,7 +67,7 @@ std::optional<ProjectionLease> SqlProjectionStore::acquire(std::string_view name
   Rows row = look();
   if (row.empty() || row.integer(0, 1) == 0) return std::nullopt;
   const std::int64_t epoch = row.integer(0, 0);
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("update ").table(projections).sql(" set owner = ").bind(owner).sql(", lease_until = ");
   query.now_plus(lease).sql(", epoch = epoch + 1, updated_at = ").now();
   where_mine(query, {name, version, epoch}).sql(" and ");
@@ -82,7 +82,7 @@ std::optional<ProjectionLease> SqlProjectionStore::acquire(std::string_view name
 }
 
 bool SqlProjectionStore::renew(const ProjectionFence& fence, Duration lease) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("update ").table(projections).sql(" set lease_until = ");
   if (lease == Duration::zero()) {
     query.sql("null, owner = null");
@@ -93,7 +93,7 @@ bool SqlProjectionStore::renew(const ProjectionFence& fence, Duration lease) {
 }
 
 bool SqlProjectionStore::advance(Tx& tx, const ProjectionFence& fence, const ProjectionAdvance& step) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("update ").table(projections).sql(" set position = ").bind(value(step.to));
   query.sql(", failures = 0, last_error = null, updated_at = ").now();
   query.sql(", lease_until = ").now_plus(step.lease);
@@ -101,7 +101,7 @@ bool SqlProjectionStore::advance(Tx& tx, const ProjectionFence& fence, const Pro
   if (query.run(tx).affected == 0) return false;
   if (step.skip_error.has_value()) {
     const std::string error = stored_error(*step.skip_error);
-    Query note(dialect_);
+    SqlQuery note(dialect_);
     note.sql("insert into ").table(skipped_table).sql(" (name, version, seq, error, skipped_at) values (");
     note.bind(fence.name).sql(", ").bind(fence.version).sql(", ").bind(value(step.to)).sql(", ");
     note.bind(error).sql(", ").now().sql(")").run(tx);
@@ -111,7 +111,7 @@ bool SqlProjectionStore::advance(Tx& tx, const ProjectionFence& fence, const Pro
 
 bool SqlProjectionStore::fail(const ProjectionFence& fence, const ProjectionFailure& failure) {
   const std::string error = stored_error(failure.error);
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("update ").table(projections).sql(" set last_error = ").bind(error);
   query.sql(", updated_at = ").now();
   if (failure.counted) query.sql(", failures = failures + 1");
@@ -120,7 +120,7 @@ bool SqlProjectionStore::fail(const ProjectionFence& fence, const ProjectionFail
 }
 
 std::vector<ProjectionStatus> SqlProjectionStore::list(std::string_view name) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select name, version, status, live, position, case when lease_until > ").now();
   query.sql(" then owner end, failures, last_error, epoch, ").micros("created_at").sql(", ");
   query.micros("updated_at").sql(", (select count(*) from ").table(skipped_table);
@@ -172,7 +172,7 @@ std::vector<ProjectionStatus> SqlProjectionStore::list(std::string_view name) {
 }
 
 ProjectionChanged SqlProjectionStore::change(std::string_view name, int version, ProjectionChange what) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   switch (what) {
     case ProjectionChange::enroll:
       return enroll(name, version);
@@ -194,7 +194,7 @@ ProjectionChanged SqlProjectionStore::change(std::string_view name, int version,
 
 ProjectionChanged SqlProjectionStore::switch_to(std::string_view name, int version) {
   Transaction tx = dialect_.begin();
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select version, position, live from ").table(projections).sql(" where name = ").bind(name);
   query.sql(" order by version").sql(dialect_.kind == BackendKind::sqlite ? "" : " for update");
   const Rows rows = query.run(tx);
@@ -209,7 +209,7 @@ ProjectionChanged SqlProjectionStore::switch_to(std::string_view name, int versi
   }
   if (!reached.has_value()) return ProjectionChanged::unknown;
   if (*reached < needed) return ProjectionChanged::refused;
-  Query change(dialect_);
+  SqlQuery change(dialect_);
   change.sql("update ").table(projections).sql(" set live = (version = ").bind(version);
   change.sql(" + 0), updated_at = ").now().sql(" where name = ").bind(name).run(tx);
   tx.commit();
@@ -218,43 +218,43 @@ ProjectionChanged SqlProjectionStore::switch_to(std::string_view name, int versi
 
 ProjectionChanged SqlProjectionStore::forget(std::string_view name, int version) {
   Transaction tx = dialect_.begin();
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("delete from ").table(projections);
   where_key(query, name, version).sql(" and live = false and (lease_until is null or lease_until <= ");
   if (query.now().sql(")").run(tx).affected == 0) {
-    Query there(dialect_);
+    SqlQuery there(dialect_);
     there.sql("select live from ").table(projections);
     const Rows rows = where_key(there, name, version).run(tx);
     if (rows.empty()) return ProjectionChanged::unknown;
     return flag(rows.rows[0][0]) ? ProjectionChanged::refused : ProjectionChanged::busy;
   }
-  Query notes(dialect_);
+  SqlQuery notes(dialect_);
   where_key(notes.sql("delete from ").table(skipped_table), name, version).run(tx);
   tx.commit();
   return ProjectionChanged::done;
 }
 
 ProjectionChanged SqlProjectionStore::restart(Tx& tx, const ProjectionFence& fence) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("update ").table(projections);
   query.sql(
       " set position = 0, status = 0, failures = 0, last_error = null, epoch = epoch + 1, owner = null, "
       "lease_until = null, updated_at = ");
   query.now();
   if (where_mine(query, fence).run(tx).affected == 0) {
-    Query there(dialect_);
+    SqlQuery there(dialect_);
     there.sql("select 1 from ").table(projections);
     return where_key(there, fence.name, fence.version).run(tx).empty() ? ProjectionChanged::unknown
                                                                        : ProjectionChanged::refused;
   }
-  Query notes(dialect_);
+  SqlQuery notes(dialect_);
   where_key(notes.sql("delete from ").table(skipped_table), fence.name, fence.version).run(tx);
   return ProjectionChanged::done;
 }
 
 std::vector<SkippedEntry> SqlProjectionStore::skipped(std::string_view name, int version, LogSeq after,
                                                       std::size_t limit) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select seq, error, ").micros("skipped_at").sql(" from ").table(skipped_table);
   where_key(query, name, version).sql(" and seq > ").bind(value(after));
   const Rows rows = query.sql(" order by seq limit ").bind_limit(limit).run();

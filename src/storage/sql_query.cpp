@@ -16,22 +16,22 @@ std::string around(std::string_view pattern, std::string_view inner) {
   return text;
 }
 
-Query& Query::bind_time(TimePoint time) {
+SqlQuery& SqlQuery::bind_time(TimePoint time) {
   params_.emplace_back(time.time_since_epoch().count());
   return sql(around(dialect_.from_micros, "?"));
 }
 
-Query& Query::bind_limit(std::size_t limit) {
+SqlQuery& SqlQuery::bind_limit(std::size_t limit) {
   constexpr std::size_t most = std::numeric_limits<std::int64_t>::max();
   return bind(static_cast<std::int64_t>(std::min(limit, most)));
 }
 
-Query& Query::now() {
+SqlQuery& SqlQuery::now() {
   if (dialect_.clock != nullptr) return bind_time(dialect_.clock->now());
   return sql(dialect_.now);
 }
 
-Query& Query::now_plus(Duration span) {
+SqlQuery& SqlQuery::now_plus(Duration span) {
   if (dialect_.clock != nullptr) return bind_time(dialect_.clock->now() + span);
   params_.emplace_back(span.count());
   // In a subquery of its own, because PostgreSQL's clock_timestamp() would be asked again for every row and
@@ -41,12 +41,12 @@ Query& Query::now_plus(Duration span) {
       .sql(")");
 }
 
-Query& Query::and_equals(std::string_view column, const std::optional<std::string>& value) {
+SqlQuery& SqlQuery::and_equals(std::string_view column, const std::optional<std::string>& value) {
   if (value.has_value()) sql(" and ").sql(column).sql(" = ").bind(*value);
   return *this;
 }
 
-Query& Query::contains(std::string_view column, std::string_view needle) {
+SqlQuery& SqlQuery::contains(std::string_view column, std::string_view needle) {
   switch (dialect_.kind) {
     case BackendKind::sqlite:
       return sql("instr(").sql(column).sql(", ").bind(needle).sql(") > 0");

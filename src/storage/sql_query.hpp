@@ -45,31 +45,31 @@ struct SqlDialect {
 
 /// A statement and its parameters, put together from left to right. Text is borrowed: it must live until the
 /// statement has run.
-class Query {
+class SqlQuery {
  public:
-  explicit Query(const SqlDialect& dialect) : dialect_(dialect) {}
+  explicit SqlQuery(const SqlDialect& dialect) : dialect_(dialect) {}
 
-  Query& sql(std::string_view text) {
+  SqlQuery& sql(std::string_view text) {
     sql_ += text;
     return *this;
   }
-  Query& table(std::string_view name) { return sql(dialect_.table_prefix).sql(name); }
-  Query& bind(Value value) {
+  SqlQuery& table(std::string_view name) { return sql(dialect_.table_prefix).sql(name); }
+  SqlQuery& bind(Value value) {
     params_.push_back(value);
     return sql("?");
   }
-  Query& bind_time(TimePoint time);
-  Query& bind_limit(std::size_t limit);
+  SqlQuery& bind_time(TimePoint time);
+  SqlQuery& bind_limit(std::size_t limit);
   /// The column as microseconds.
-  Query& micros(std::string_view column) { return sql(around(dialect_.to_micros, column)); }
-  Query& now();
-  Query& now_plus(Duration span);
-  Query& now_minus(Duration age) { return now_plus(-age); }
+  SqlQuery& micros(std::string_view column) { return sql(around(dialect_.to_micros, column)); }
+  SqlQuery& now();
+  SqlQuery& now_plus(Duration span);
+  SqlQuery& now_minus(Duration age) { return now_plus(-age); }
   /// " and <column> = ?" when there is a value.
-  Query& and_equals(std::string_view column, const std::optional<std::string>& value);
+  SqlQuery& and_equals(std::string_view column, const std::optional<std::string>& value);
   /// " and <column> in (?, …)". In an empty list there is nothing.
   template <class T, class ToValue>
-  Query& and_in(std::string_view column, const std::vector<T>& values, ToValue to_value) {
+  SqlQuery& and_in(std::string_view column, const std::vector<T>& values, ToValue to_value) {
     if (values.empty()) return sql(" and 1 = 0");
     sql(" and ").sql(column).sql(" in (");
     for (std::size_t i = 0; i < values.size(); ++i) (i == 0 ? *this : sql(", ")).bind(to_value(values[i]));
@@ -77,12 +77,12 @@ class Query {
   }
   /// The same for a list of a user's filter; nothing when that is not set, which means all.
   template <class T, class ToValue>
-  Query& and_in(std::string_view column, const FilterList<T>& values, ToValue to_value) {
+  SqlQuery& and_in(std::string_view column, const FilterList<T>& values, ToValue to_value) {
     return values.is_set() ? and_in(column, values.values(), to_value) : *this;
   }
   /// "<position of the very bytes in the column> > 0": LIKE would need escaping, and its idea of upper and
   /// lower case differs.
-  Query& contains(std::string_view column, std::string_view needle);
+  SqlQuery& contains(std::string_view column, std::string_view needle);
 
   Rows run() { return dialect_.run(sql_, params_); }
   Rows run(Tx& tx) { return tx.run(sql_, params_); }
@@ -95,7 +95,7 @@ class Query {
 
 /// A cell as a number, 0 for NULL. Throws Error(database) when it is none.
 [[nodiscard]] std::int64_t number(const Rows::Cell& cell);
-/// Of a column read with `Query::micros`.
+/// Of a column read with `SqlQuery::micros`.
 [[nodiscard]] TimePoint time_of(const Rows::Cell& cell);
 /// Empty for NULL.
 [[nodiscard]] std::string text(const Rows::Cell& cell);

@@ -109,7 +109,7 @@ std::vector<std::int64_t> first_column(const Rows& rows) {
 /// The rows are due now, and PENDING.
 void raise(const SqlDialect& dialect, Tx& tx, QueueAction action, bool delayed,
            const std::vector<std::int64_t>& ids) {
-  Query query(dialect);
+  SqlQuery query(dialect);
   query.sql("update ").table(queue_table).sql(" set available_at = ").now().sql(", updated_at = ").now();
   if (action == QueueAction::release) {
     query.sql(", token = token % 1000000000000000000 + 1, crashes = 0, quarantined_at = null");
@@ -124,7 +124,7 @@ void raise(const SqlDialect& dialect, Tx& tx, QueueAction action, bool delayed,
 std::unordered_map<std::int64_t, std::vector<HandlerResult>> load_results(
     const SqlDialect& dialect, Tx& tx, const std::vector<std::int64_t>& ids) {
   std::unordered_map<std::int64_t, std::vector<HandlerResult>> results;
-  Query query(dialect);
+  SqlQuery query(dialect);
   query.sql("select id, handler, result, failed, error from ").table(state_table).sql(" where id > 0");
   query.and_in("id", ids, same).sql(" order by id, handler");
   const Rows rows = query.run(tx);
@@ -143,7 +143,7 @@ std::unordered_map<std::int64_t, std::vector<HandlerResult>> load_results(
 void cancel(const SqlDialect& dialect, Tx& tx, const std::vector<std::int64_t>& ids,
             std::string_view reason) {
   auto results = load_results(dialect, tx, ids);
-  Query last_errors(dialect);
+  SqlQuery last_errors(dialect);
   last_errors.sql("select id, last_error from ").table(queue_table).sql(" where 1 = 1");
   const Rows errors = last_errors.and_in("id", ids, same).run(tx);
   for (const auto& row : errors.rows) {
@@ -158,7 +158,7 @@ void cancel(const SqlDialect& dialect, Tx& tx, const std::vector<std::int64_t>& 
         "event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, "
         "payload_bytes, headers, priority, attempts, crashes, created_at, occurred_at, "
         "processing_started_at";
-    Query query(dialect);
+    SqlQuery query(dialect);
     query.sql("insert into ").table(log_table).sql(" (id, token, ").sql(kept);
     query.sql(", status, finalized_at, results) select id, token % 1000000000000000000 + 1, ")
         .sql(kept)
@@ -167,7 +167,7 @@ void cancel(const SqlDialect& dialect, Tx& tx, const std::vector<std::int64_t>& 
     query.sql(", ").bind(encoded).sql(dialect.kind == BackendKind::postgres ? "::json" : "");
     query.sql(" from ").table(queue_table).sql(" where id = ").bind(id).run(tx);
   }
-  Query gone(dialect);
+  SqlQuery gone(dialect);
   gone.sql("delete from ").table(queue_table).sql(" where id > 0").and_in("id", ids, same).run(tx);
 }
 
@@ -176,7 +176,7 @@ void cancel(const SqlDialect& dialect, Tx& tx, const std::vector<std::int64_t>& 
 SqlQueueAdminStore::SqlQueueAdminStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
 
 QueueCounts SqlQueueAdminStore::counts(const QueueFilter& filter) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select sum(case when status = 0 and quarantined_at is null and available_at <= ").now();
   query.sql(" then 1 else 0 end), sum(case when status = 0 and quarantined_at is null then 1 else 0 end), ");
   query.sql("sum(case when status = 1 and quarantined_at is null then 1 else 0 end), ");
@@ -205,7 +205,7 @@ QueueCounts SqlQueueAdminStore::counts(const QueueFilter& filter) {
 }
 
 LogCounts SqlQueueAdminStore::log_counts(const QueueFilter& log_filter) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select status, count(*) from ").table(log_table).sql(" where 1 = 1");
   const Rows rows = and_in_log(query, log_filter, dialect_.kind).sql(" group by status").run();
   LogCounts counts;
@@ -225,7 +225,7 @@ LogCounts SqlQueueAdminStore::log_counts(const QueueFilter& log_filter) {
 }
 
 std::map<std::int32_t, std::int64_t> SqlQueueAdminStore::attempts(const QueueFilter& filter) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select attempts, count(*) from ").table(queue_table).sql(" where 1 = 1");
   const Rows rows = and_in_queue(query, filter)
                         .sql(" group by attempts order by attempts limit ")
@@ -238,7 +238,7 @@ std::map<std::int32_t, std::int64_t> SqlQueueAdminStore::attempts(const QueueFil
 
 std::vector<QueueRecord> SqlQueueAdminStore::list(const QueueFilter& filter, std::size_t limit,
                                                   QueueId after) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select ").sql(record_columns(dialect_)).sql(" from ").table(queue_table);
   query.sql(" where id > ").bind(value(after));
   const Rows rows = and_in_queue(query, filter).sql(" order by id limit ").bind_limit(limit).run();
@@ -259,7 +259,7 @@ AdminBatch SqlQueueAdminStore::apply(QueueAction action, const QueueFilter& filt
 AdminBatch SqlQueueAdminStore::apply_once(QueueAction action, const QueueFilter& filter, QueueId after,
                                           std::size_t limit, std::string_view reason) {
   Transaction tx = dialect_.begin();
-  Query found(dialect_);
+  SqlQuery found(dialect_);
   found.sql("select id from ").table(queue_table).sql(" where id > ").bind(value(after));
   and_in_queue(found, filter).sql(condition(action, filter)).sql(" order by id limit ").bind_limit(limit);
   std::vector<std::int64_t> ids = first_column(found.run(tx));
@@ -269,7 +269,7 @@ AdminBatch SqlQueueAdminStore::apply_once(QueueAction action, const QueueFilter&
   if (dialect_.kind != BackendKind::sqlite) {
     // Locked in a second step, and looked at again then: the first one must not lock all that it walks past,
     // and what a worker has at this moment under lock is on its way out.
-    Query locking(dialect_);
+    SqlQuery locking(dialect_);
     locking.sql("select id from ").table(queue_table).sql(" where id > 0").and_in("id", ids, same);
     and_in_queue(locking, filter).sql(condition(action, filter)).sql(" order by id for update skip locked");
     ids = first_column(locking.run(tx));
@@ -287,7 +287,7 @@ AdminBatch SqlQueueAdminStore::apply_once(QueueAction action, const QueueFilter&
 }
 
 std::int64_t SqlQueueAdminStore::count(QueueAction action, const QueueFilter& filter) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select count(*) from ").table(queue_table).sql(" where id > 0");
   return number(and_in_queue(query, filter).sql(condition(action, filter)).run().rows.at(0).at(0));
 }
@@ -295,7 +295,7 @@ std::int64_t SqlQueueAdminStore::count(QueueAction action, const QueueFilter& fi
 AdminBatch SqlQueueAdminStore::replay(const QueueFilter& filter, LogSeq after, LogSeq until,
                                       std::size_t limit) {
   const bool only_count = limit == 0;
-  Query found(dialect_);
+  SqlQuery found(dialect_);
   found.sql(only_count ? "select count(*) from " : "select seq from ").table(log_table);
   found.sql(" where seq > ").bind(value(after)).sql(" and seq <= ").bind(value(until));
   and_in_log(found, filter, dialect_.kind);
@@ -306,7 +306,7 @@ AdminBatch SqlQueueAdminStore::replay(const QueueFilter& filter, LogSeq after, L
   constexpr std::string_view kept =
       "event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, payload_bytes, "
       "headers, priority, occurred_at";
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("insert into ").table(queue_table).sql(" (").sql(kept);
   query.sql(", available_at, created_at, updated_at) select ").sql(kept);
   for (int i = 0; i < 3; ++i) query.sql(", ").now();
@@ -317,7 +317,7 @@ AdminBatch SqlQueueAdminStore::replay(const QueueFilter& filter, LogSeq after, L
 }
 
 bool SqlQueueAdminStore::first_is_old(const LogPurge& what, std::int64_t after) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select case when finalized_at <= ").now_minus(what.age).sql(" then 1 else 0 end from ");
   query.table(log_table).sql(" where seq > ").bind(after);
   const Rows rows = and_in_log(query, what.filter, dialect_.kind).sql(" order by seq limit 1").run();
@@ -325,7 +325,7 @@ bool SqlQueueAdminStore::first_is_old(const LogPurge& what, std::int64_t after) 
 }
 
 std::int64_t SqlQueueAdminStore::count_purgeable(const LogPurge& what, std::int64_t until) {
-  Query query(dialect_);
+  SqlQuery query(dialect_);
   query.sql("select count(*) from ").table(log_table).sql(" where seq <= ").bind(until);
   and_in_log(query, what.filter, dialect_.kind).sql(" and seq < coalesce((select min(seq) from ");
   query.table(log_table).sql(" where finalized_at > ").now_minus(what.age);
@@ -337,7 +337,7 @@ LogPurgeBatch SqlQueueAdminStore::purge_log(const LogPurge& what, LogSeq after, 
   constexpr std::int64_t no_end = std::numeric_limits<std::int64_t>::max();
   std::int64_t until = no_end;
   if (what.keep_unread) {
-    Query query(dialect_);
+    SqlQuery query(dialect_);
     const Rows rows = query.sql("select min(position) from ").table("event_projection").run();
     if (!rows.is_null(0, 0)) until = rows.integer(0, 0);
   }
@@ -348,7 +348,7 @@ LogPurgeBatch SqlQueueAdminStore::purge_log(const LogPurge& what, LogSeq after, 
   }
   // By seq, not by time, which has no index: the two go nearly together. What was finished long before it got
   // its number, in a long transaction, is left for the next time when a younger one stands before it.
-  Query oldest(dialect_);
+  SqlQuery oldest(dialect_);
   oldest.sql("select seq, case when finalized_at <= ").now_minus(what.age).sql(" then 1 else 0 end from ");
   oldest.table(log_table).sql(" where seq > ").bind(value(after)).sql(" and seq <= ").bind(until);
   and_in_log(oldest, what.filter, dialect_.kind).sql(" order by seq limit ");
@@ -358,7 +358,7 @@ LogPurgeBatch SqlQueueAdminStore::purge_log(const LogPurge& what, LogSeq after, 
   LogPurgeBatch batch{.walk = {.changed = 0, .walked_to = value(after)}};
   if (young != rows.rows.begin()) {
     batch.walk.walked_to = number((*std::prev(young))[0]);
-    Query query(dialect_);
+    SqlQuery query(dialect_);
     query.sql("delete from ").table(log_table).sql(" where seq > ").bind(value(after));
     query.sql(" and seq <= ").bind(batch.walk.walked_to);
     and_in_log(query, what.filter, dialect_.kind);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t max_filter_values = 10'000;
 
-void common(Query& query, const QueueFilter& filter, std::string_view age_column) {
+void common(SqlQuery& query, const QueueFilter& filter, std::string_view age_column) {
   const std::size_t values =
       filter.ids.size() + filter.event_ids.size() + filter.types.size() + filter.statuses.size();
   if (values > max_filter_values) {
@@ -30,7 +30,7 @@ void common(Query& query, const QueueFilter& filter, std::string_view age_column
 
 /// True for a log row when a handler's error has the text: in the JSON of `results`, whatever a foreign
 /// program may have put there.
-void results_contain(Query& query, const std::string& needle, BackendKind kind) {
+void results_contain(SqlQuery& query, const std::string& needle, BackendKind kind) {
   switch (kind) {
     case BackendKind::sqlite:
       query.sql(
@@ -55,7 +55,7 @@ void results_contain(Query& query, const std::string& needle, BackendKind kind) 
 
 }  // namespace
 
-Query& and_in_queue(Query& query, const QueueFilter& filter) {
+SqlQuery& and_in_queue(SqlQuery& query, const QueueFilter& filter) {
   common(query, filter, "created_at");
   if (filter.error_contains.has_value()) query.sql(" and ").contains("last_error", *filter.error_contains);
   if (filter.stuck_for.has_value()) {
@@ -72,7 +72,7 @@ Query& and_in_queue(Query& query, const QueueFilter& filter) {
   return query;
 }
 
-Query& and_in_log(Query& query, const QueueFilter& filter, BackendKind kind) {
+SqlQuery& and_in_log(SqlQuery& query, const QueueFilter& filter, BackendKind kind) {
   if (filter.stuck_for.has_value() || filter.quarantined.has_value() || filter.delayed.has_value()) {
     throw Error(ErrorCode::invalid_argument,
                 "cannot look for stuck, quarantined or delayed events in the log", "those are in the queue",

@@ -8,8 +8,8 @@ namespace postrider {
 
 /// Adds " and …" for all that the filter asks of rows in event_queue. Throws Error(invalid_argument) for one
 /// with too many values.
-Query& and_in_queue(Query& query, const QueueFilter& filter);
+SqlQuery& and_in_queue(SqlQuery& query, const QueueFilter& filter);
 /// The same for event_log; refuses what only rows in the queue have.
-Query& and_in_log(Query& query, const QueueFilter& filter, BackendKind kind);
+SqlQuery& and_in_log(SqlQuery& query, const QueueFilter& filter, BackendKind kind);
 
 }  // namespace postrider

@@ -55,7 +55,8 @@ MariadbStorage::MariadbStorage(ConnectSettings settings, const StorageOptions& o
       log_(dialect()),
       projections_(dialect()),
       entries_(work_, schema_, clock_, dialect()),
-      queue_(work_, schema_, clock_, name_) {}
+      queue_(work_, schema_, clock_, name_),
+      stream_(work_, schema_, clock_, StreamKeys(options.stream_hash), name_) {}
 
 Transaction MariadbStorage::begin() {
   return Transaction(std::make_unique<OwnSession>(work_.begin()));

@@ -7,6 +7,7 @@
 #include "backends/mariadb/entry_store.hpp"
 #include "backends/mariadb/outbox_store.hpp"
 #include "backends/mariadb/queue_store.hpp"
+#include "backends/mariadb/stream_store.hpp"
 #include "backends/mariadb/url.hpp"
 #include "backends/mariadb/work.hpp"
 #include "postrider/storage.hpp"
@@ -34,6 +35,7 @@ class MariadbStorage final : public Storage {
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
+  [[nodiscard]] StreamStore& stream_store() override { return stream_; }
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
   [[nodiscard]] EntryStore& entry_store() override { return entries_; }
 
@@ -53,6 +55,7 @@ class MariadbStorage final : public Storage {
   SqlProjectionStore projections_;
   MariadbEntryStore entries_;
   MariadbQueueStore queue_;
+  MariadbStreamStore stream_;
 };
 
 }  // namespace postrider::mariadb

@@ -9,6 +9,7 @@
 #include "backends/postgres/entry_store.hpp"
 #include "backends/postgres/outbox_store.hpp"
 #include "backends/postgres/queue_store.hpp"
+#include "backends/postgres/stream_store.hpp"
 #include "backends/postgres/wake_channel.hpp"
 #include "postrider/storage.hpp"
 #include "storage/pool.hpp"
@@ -40,6 +41,7 @@ class PostgresStorage final : public Storage {
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
   [[nodiscard]] EntryStore& entry_store() override { return entries_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
+  [[nodiscard]] StreamStore& stream_store() override { return stream_; }
   [[nodiscard]] WakeChannel* wake_channel() noexcept override { return &wake_; }
 
  private:
@@ -60,6 +62,7 @@ class PostgresStorage final : public Storage {
   SqlProjectionStore projections_;
   PostgresEntryStore entries_;
   PostgresQueueStore queue_;
+  PostgresStreamStore stream_;
   PostgresWakeChannel wake_;
 };
 

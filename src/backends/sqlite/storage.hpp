@@ -8,6 +8,7 @@
 #include "backends/sqlite/entry_store.hpp"
 #include "backends/sqlite/outbox_store.hpp"
 #include "backends/sqlite/queue_store.hpp"
+#include "backends/sqlite/stream_store.hpp"
 #include "backends/sqlite/writer.hpp"
 #include "postrider/storage.hpp"
 #include "storage/embedded_migration.hpp"
@@ -41,6 +42,7 @@ class SqliteStorage final : public Storage {
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
   [[nodiscard]] EntryStore& entry_store() override { return entries_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
+  [[nodiscard]] StreamStore& stream_store() override { return stream_; }
 
  private:
   [[nodiscard]] ConnectionOptions connection_options(bool read_only) const;
@@ -59,6 +61,7 @@ class SqliteStorage final : public Storage {
   SqlProjectionStore projections_;
   SqliteEntryStore entries_;
   SqliteQueueStore queue_;
+  SqliteStreamStore stream_;
 };
 
 }  // namespace postrider::sqlite
