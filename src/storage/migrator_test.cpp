@@ -176,7 +176,7 @@ TEST(NamesOurTable, InASchemaOrBehindAPrefix) {
     EXPECT_TRUE(names_our_table(text)) << text;
   }
   for (const char* text :
-       {"", "no such table: orders", "Table 'db.outbox_events' doesn't exist",
+       {"", "no such table: orders", "Table 'db.outbox_eventlog' doesn't exist",
         "relation \"outbox_event\" does not exist", "no such table: my_outbox_event_archive"}) {
     EXPECT_FALSE(names_our_table(text)) << text;
   }

@@ -166,7 +166,9 @@ void OrderedClaim::lock_followers(const std::vector<Run*>& takers) {
   params_.begin_array(oid::int8, takers.size());
   for (const Run* run : takers) params_.element_int8(run->head_seq);
   params_.end_array();
-  params_.int8(static_cast<std::int64_t>(std::min(room(), request_.run_limit - 1))).timestamp(now_);
+  params_.int8(static_cast<std::int64_t>(std::min(room(), request_.run_limit - 1)))
+      .timestamp(now_)
+      .int8(static_cast<std::int64_t>(room()));
   pipeline.send(sql_.followers, params_);
   const Result result = std::move(pipeline.finish().at(0));
 

@@ -53,7 +53,7 @@ class OutboxPlanTest : public PostgresTest {
          {"outbox_event_due_ordered", "outbox_event_key", "outbox_event_pkey"}},
         {"followers",
          &sql_->followers,
-         "'{k1,k2}', '{1,2}', 200, NULL",
+         "'{k1,k2}', '{1,2}', 200, NULL, 200",
          {"outbox_event_key", "outbox_event_pkey"}},
         {"take", &sql_->take, "'n', '30 s', '{e1,e2}', NULL", {"outbox_event_pkey"}},
         {"defer", &sql_->defer, "'{k1,k2}', '{1,2}', '{now,now}', NULL", {"outbox_event_key", "Tid Scan"}},

@@ -134,7 +134,7 @@ OutboxSql::OutboxSql(const Identifier& schema)
           "OVER in_order AS free FROM {t} "
           "WHERE ordering_key = k.key AND due_at IS NOT NULL AND seq > k.seq "
           "WINDOW in_order AS (ORDER BY seq) ORDER BY seq LIMIT $3::bigint) AS x "
-          "WHERE x.free LIMIT $3::bigint) AS m JOIN {t} AS f ON f.event_id = m.event_id "
+          "WHERE x.free LIMIT $5::bigint) AS m JOIN {t} AS f ON f.event_id = m.event_id "
           "WHERE f.due_at IS NOT NULL FOR UPDATE OF f SKIP LOCKED",
           table)),
       take(make("UPDATE {t} AS t SET owner = $1::text, lease_until = {now:4} + $2::interval, "

@@ -59,6 +59,11 @@ TEST_P(OutboxOrder, ARunIsNoLongerThanAskedForAndItsRestIsNotPutOff) {
   EXPECT_THAT(claim("n1", 100, 30s, {}, 2), ElementsAre("a5")) << "it was due all the time";
 }
 
+TEST_P(OutboxOrder, EveryKeyHasItsRun) {
+  for (const std::string key : {"a", "b", "c"}) publish_all({key + "1", key + "2", key + "3"}, {.key = key});
+  EXPECT_EQ(claim("n1", 100, 30s, {"b"}, 3).size(), 9U) << "the length of a run is no limit for all together";
+}
+
 TEST_P(OutboxOrder, KeysAreIndependent) {
   publish_all({"a1", "a2"}, {.key = "a"});
   clock_.advance(1ms);
