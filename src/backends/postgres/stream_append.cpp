@@ -178,11 +178,9 @@ std::vector<AppendVerdict> PostgresStreamStore::flush(std::span<const AppendRequ
       std::size_t next = 0;
       if (first) {
         pipeline.send(begin_worker_statement);
-        pipeline.send(settings_statement);
-        pipeline.send(sql_.lock_timeout);
         pipeline.send(sql_.lock);
         pipeline.send(sql_.head);
-        next = 5;
+        next = 3;
       }
       if (!probes.single.empty()) {
         params.clear();
@@ -195,7 +193,7 @@ std::vector<AppendVerdict> PostgresStreamStore::flush(std::span<const AppendRequ
         pipeline.send(sql_.probe_groups, params);
       }
       std::vector<Result> results = pipeline.finish();
-      if (first) head = head_of(TxRows(std::move(results.at(4))));
+      if (first) head = head_of(TxRows(std::move(results.at(2))));
       if (!probes.single.empty()) tell(flush, TxRows(std::move(results.at(next++))), probes.single);
       if (!probes.groups.empty()) tell(flush, TxRows(std::move(results.at(next))), probes.groups);
       first = false;

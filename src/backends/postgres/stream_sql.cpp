@@ -79,19 +79,21 @@ Statement read_groups_statement(const Identifier& schema, bool backwards) {
   return Statement(in_schema(schema, directed(text, backwards)));
 }
 
+/// At least one: zero would mean for ever.
+std::string milliseconds(Duration time) {
+  return std::to_string(
+      std::max<std::int64_t>(std::chrono::floor<std::chrono::milliseconds>(time).count(), 1));
+}
+
 std::string lock_key(const Identifier& schema) {
   return "hashtextextended('postrider events of " + schema.str() + "', 0)";
 }
 
 }  // namespace
 
-StreamSql::StreamSql(const Identifier& schema, Duration lock_timeout_in)
-    // Zero would mean for ever.
-    : lock_timeout("SELECT set_config('lock_timeout', '" +
-                   std::to_string(std::max<std::int64_t>(
-                       std::chrono::duration_cast<std::chrono::milliseconds>(lock_timeout_in).count(), 1)) +
-                   "ms', true)"),
-      lock("SELECT pg_advisory_xact_lock(" + lock_key(schema) + ")"),
+StreamSql::StreamSql(const Identifier& schema, Duration lock_timeout)
+    : lock(settings_statement.sql + ", set_config('lock_timeout', '" + milliseconds(lock_timeout) +
+           "', true), pg_advisory_xact_lock(" + lock_key(schema) + ")"),
       // The lock's function is strict: without a key it does nothing.
       lock_if_read_committed("SELECT i.level, pg_advisory_xact_lock(CASE WHEN i.level LIKE 'read %' THEN " +
                              lock_key(schema) +

@@ -11,9 +11,8 @@ struct StreamSql {
   /// Appends of our own wait at most this long for the store's lock.
   explicit StreamSql(const Identifier& schema, Duration lock_timeout = std::chrono::seconds{10});
 
-  Statement lock_timeout;
-  /// The store's lock, until the transaction ends. A statement of its own: what comes after it sees whatever
-  /// was committed before the lock was ours.
+  /// The planner's settings (see settings_statement) and the store's lock, until the transaction ends. A
+  /// statement of its own: what comes after it sees whatever was committed before the lock was ours.
   Statement lock;
   /// The same unless the transaction has one snapshot for all its statements. Its only text is the isolation
   /// level.
