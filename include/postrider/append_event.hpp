@@ -26,9 +26,13 @@ class AppendEvent {
   [[nodiscard]] const std::string& correlation_id() const noexcept { return correlation_id_; }
   [[nodiscard]] const std::string& causation_id() const noexcept { return causation_id_; }
 
+  /// The same event with one tag more. Throws Error(invalid_argument) like `build`.
+  [[nodiscard]] AppendEvent with(Tag tag) const;
+
  private:
   friend class AppendEventBuilder;
   explicit AppendEvent(Event event) : event_(std::move(event)) {}
+  void set_tags(Tags tags);
   Event event_;
   Tags tags_;
   std::string correlation_id_;

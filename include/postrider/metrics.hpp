@@ -65,6 +65,12 @@ class MetricsExporter {
   /// All handlers of one event.
   virtual void observe_handler_time(Duration) {}
 
+  // Event store.
+  virtual void increment_stream_appended(std::size_t /*events*/) {}
+  virtual void increment_stream_conflicts() {}
+  /// One transaction: how many appends shared it.
+  virtual void observe_stream_flush(std::size_t /*appends*/, Duration) {}
+
   // Logger counters.
   virtual void increment_logger_sent(std::uint64_t /*events*/) {}
   virtual void increment_logger_spilled(std::uint64_t /*events*/) {}

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +29,7 @@ class ProgressStore;
 class LeaseStore;
 class RelayAdminStore;
 class NodeLocks;
+class StreamStore;
 class WakeChannel;
 
 struct StorageOptions {
@@ -46,6 +48,9 @@ struct StorageOptions {
   Duration sqlite_busy_timeout = std::chrono::seconds{10};
   /// For tests: take all times from here instead of from the database's clock. Must outlive the storage.
   Clock* clock = nullptr;
+  /// For tests: what the event store's index makes of its keys instead of XXH64, to force collisions. The
+  /// same for the whole life of a database.
+  std::uint64_t (*stream_hash)(std::string_view) = nullptr;
   LogCallback log = log_to_stderr();
 };
 
@@ -87,6 +92,7 @@ class Storage {
   [[nodiscard]] virtual RelayAdminStore& relay_admin_store() = 0;
   /// Tells at once which nodes are dead; null where the database cannot.
   [[nodiscard]] virtual NodeLocks* node_locks() noexcept { return nullptr; }
+  [[nodiscard]] virtual StreamStore& stream_store() = 0;
   /// Wakes other nodes; null where the database cannot.
   [[nodiscard]] virtual WakeChannel* wake_channel() noexcept { return nullptr; }
   /// Events were put into the queue through this object.
@@ -97,11 +103,14 @@ class Storage {
   [[nodiscard]] const std::shared_ptr<detail::Signal>& relay_changed() const noexcept {
     return relay_changed_;
   }
+  /// Events were appended to the event store through this object.
+  [[nodiscard]] const std::shared_ptr<detail::Signal>& stream_grown() const noexcept { return stream_grown_; }
 
  private:
   std::shared_ptr<detail::Signal> relay_changed_ = std::make_shared<detail::Signal>();
   std::shared_ptr<detail::Signal> queue_grown_ = std::make_shared<detail::Signal>();
   std::shared_ptr<detail::Signal> log_grown_ = std::make_shared<detail::Signal>();
+  std::shared_ptr<detail::Signal> stream_grown_ = std::make_shared<detail::Signal>();
 };
 
 /// One kind of database that `open` can use: which URL schemes it takes, and how to open them.

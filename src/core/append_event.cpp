@@ -8,6 +8,32 @@
 #include "postrider/error.hpp"
 
 namespace postrider {
+namespace {
+
+constexpr std::string_view what = "event refused";
+
+}  // namespace
+
+void AppendEvent::set_tags(Tags tags) {
+  for (const Tag& tag : tags) tag.check();
+  std::sort(tags.begin(), tags.end());
+  tags.erase(std::unique(tags.begin(), tags.end()), tags.end());
+  if (tags.size() > max_tags) {
+    throw Error(ErrorCode::invalid_argument, what,
+                "it has " + std::to_string(tags.size()) + " tags, at most " + std::to_string(max_tags) +
+                    " are allowed",
+                "tags say what an event is about; the rest belongs into its data");
+  }
+  tags_ = std::move(tags);
+}
+
+AppendEvent AppendEvent::with(Tag tag) const {
+  AppendEvent more = *this;
+  Tags tags = tags_;
+  tags.push_back(std::move(tag));
+  more.set_tags(std::move(tags));
+  return more;
+}
 
 AppendEventBuilder AppendEvent::builder(EventType type) {
   return AppendEventBuilder(std::move(type));
@@ -60,19 +86,9 @@ AppendEventBuilder& AppendEventBuilder::causation_id(std::string id) {
 AppendEvent AppendEventBuilder::build() {
   if (!has_data_) event_.json("{}");
   AppendEvent built(event_.build());
-  constexpr std::string_view what = "event refused";
-  for (const Tag& tag : tags_) tag.check();
-  std::sort(tags_.begin(), tags_.end());
-  tags_.erase(std::unique(tags_.begin(), tags_.end()), tags_.end());
-  if (tags_.size() > AppendEvent::max_tags) {
-    throw Error(ErrorCode::invalid_argument, what,
-                "it has " + std::to_string(tags_.size()) + " tags, at most " +
-                    std::to_string(AppendEvent::max_tags) + " are allowed",
-                "tags say what an event is about; the rest belongs into its data");
-  }
+  built.set_tags(std::move(tags_));
   check_text_bounds(what, "correlation id", correlation_id_, 0, AppendEvent::max_id_chars);
   check_text_bounds(what, "causation id", causation_id_, 0, AppendEvent::max_id_chars);
-  built.tags_ = std::move(tags_);
   built.correlation_id_ = std::move(correlation_id_);
   built.causation_id_ = std::move(causation_id_);
   return built;

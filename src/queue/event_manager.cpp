@@ -234,7 +234,7 @@ void EventManager::start() {
   parts.subscription = parts.queue.hub->here().subscribe([&parts] { parts.work.wake(); });
   if (WakeChannel* const channel = parts.queue.storage.wake_channel();
       channel != nullptr && parts.options.listen) {
-    parts.other_nodes = channel->listen(queue_topic, [&parts] { parts.work.wake(); });
+    parts.other_nodes = channel->listen(wake_topic::queue, [&parts] { parts.work.wake(); });
   }
   for (std::size_t i = 0; i < parts.options.workers; ++i) {
     parts.workers.emplace_back([&parts] { parts.work_loop(); });

@@ -10,6 +10,7 @@
 #include "postrider/error.hpp"
 #include "queue/event_queue_parts.hpp"
 #include "storage/require_active.hpp"
+#include "storage/wake_channel.hpp"
 
 namespace postrider {
 namespace {
@@ -87,8 +88,8 @@ detail::QueueParts::QueueParts(Storage& storage_in, QueueOptions options_in)
     : storage(storage_in),
       options(checked(std::move(options_in))),
       store(storage.queue_store()),
-      hub(std::make_shared<WakeHub>(storage.queue_grown(), storage.wake_channel(), options.notify_interval,
-                                    options.log)) {}
+      hub(std::make_shared<WakeHub>(storage.queue_grown(), storage.wake_channel(), wake_topic::queue,
+                                    options.notify_interval, options.log)) {}
 
 Settled detail::QueueParts::finalize(const Settlement& settlement) {
   const Settled settled = known(store.settle({&settlement, 1}).front(), settlement.claim);

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "postrider/event_queue.hpp"
-#include "queue/wake_hub.hpp"
 #include "storage/queue_store.hpp"
+#include "storage/wake_hub.hpp"
 
 namespace postrider::detail {
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "postrider/append_event.hpp"
+#include "postrider/append_result.hpp"
 #include "postrider/stream_query.hpp"
 #include "postrider/transaction.hpp"
 
@@ -22,15 +23,6 @@ struct AppendRequest {
   const AppendCondition* condition = nullptr;
 };
 
-struct Appended {
-  Position first{};
-  Position last{};
-};
-/// An event that matches the condition is there.
-struct Conflict {
-  Position position{};  ///< of one of them
-  std::string type{};
-};
 /// What became of one request of several: a refusal by the database of this one alone is its own.
 using AppendVerdict = std::variant<Appended, Conflict, std::exception_ptr>;
 

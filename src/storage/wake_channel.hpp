@@ -7,6 +7,12 @@
 
 namespace postrider {
 
+/// What nodes tell each other about.
+namespace wake_topic {
+inline constexpr std::string_view queue = "queue";    ///< new events in the queue
+inline constexpr std::string_view stream = "stream";  ///< new events in the event store
+}  // namespace wake_topic
+
 /// Lets nodes wake each other through the database. A hint only: signals may be lost, come late or for
 /// nothing; whoever listens polls as well. Thread-safe.
 class WakeChannel {

@@ -59,7 +59,8 @@ MariadbStorage::MariadbStorage(ConnectSettings settings, const StorageOptions& o
       relay_admin_(dialect()),
       node_locks_(settings_, schema_, work_),
       entries_(work_, schema_, clock_, dialect()),
-      queue_(work_, schema_, clock_, name_) {}
+      queue_(work_, schema_, clock_, name_),
+      stream_(work_, schema_, clock_, StreamKeys(options.stream_hash), name_) {}
 
 Transaction MariadbStorage::begin() {
   return Transaction(std::make_unique<OwnSession>(work_.begin()));

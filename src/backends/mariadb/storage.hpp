@@ -8,6 +8,7 @@
 #include "backends/mariadb/node_locks.hpp"
 #include "backends/mariadb/outbox_store.hpp"
 #include "backends/mariadb/queue_store.hpp"
+#include "backends/mariadb/stream_store.hpp"
 #include "backends/mariadb/url.hpp"
 #include "backends/mariadb/work.hpp"
 #include "postrider/storage.hpp"
@@ -38,6 +39,7 @@ class MariadbStorage final : public Storage {
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
+  [[nodiscard]] StreamStore& stream_store() override { return stream_; }
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
   [[nodiscard]] EntryStore& entry_store() override { return entries_; }
   [[nodiscard]] ProgressStore& progress_store() override { return progress_; }
@@ -65,6 +67,7 @@ class MariadbStorage final : public Storage {
   MariadbNodeLocks node_locks_;
   MariadbEntryStore entries_;
   MariadbQueueStore queue_;
+  MariadbStreamStore stream_;
 };
 
 }  // namespace postrider::mariadb

@@ -84,6 +84,9 @@ PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& opt
       queue_(
           schema_, options.clock, [this](const auto& work) { with_connection(work); },
           [this] { check_schema(); }),
+      stream_(
+          schema_, options.clock, StreamKeys(options.stream_hash),
+          [this](const auto& work) { with_connection(work); }, [this] { check_schema(); }),
       wake_(schema_, context_, [this](const auto& work) { with_connection(work); }) {}
 
 SqlDialect PostgresStorage::dialect(Clock* clock) {

@@ -10,6 +10,7 @@
 #include "backends/postgres/node_locks.hpp"
 #include "backends/postgres/outbox_store.hpp"
 #include "backends/postgres/queue_store.hpp"
+#include "backends/postgres/stream_store.hpp"
 #include "backends/postgres/wake_channel.hpp"
 #include "postrider/storage.hpp"
 #include "storage/pool.hpp"
@@ -48,6 +49,7 @@ class PostgresStorage final : public Storage {
   [[nodiscard]] RelayAdminStore& relay_admin_store() override { return relay_admin_; }
   [[nodiscard]] NodeLocks* node_locks() noexcept override { return &node_locks_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
+  [[nodiscard]] StreamStore& stream_store() override { return stream_; }
   [[nodiscard]] WakeChannel* wake_channel() noexcept override { return &wake_; }
 
  private:
@@ -72,6 +74,7 @@ class PostgresStorage final : public Storage {
   PostgresNodeLocks node_locks_;
   PostgresEntryStore entries_;
   PostgresQueueStore queue_;
+  PostgresStreamStore stream_;
   PostgresWakeChannel wake_;
 };
 

@@ -76,7 +76,8 @@ SqliteStorage::SqliteStorage(std::string_view url, const StorageOptions& options
       relay_admin_(dialect()),
       node_locks_(path_ + "-relay"),
       entries_(options.schema, clock_, writer_, dialect()),
-      queue_(options.schema, name_, clock_, writer_, readers_) {}
+      queue_(options.schema, name_, clock_, writer_, readers_),
+      stream_(options.schema, name_, clock_, StreamKeys(options.stream_hash), writer_, readers_) {}
 
 ConnectionOptions SqliteStorage::connection_options(bool read_only) const {
   return {.name = name_,

@@ -9,6 +9,7 @@
 #include "backends/sqlite/node_locks.hpp"
 #include "backends/sqlite/outbox_store.hpp"
 #include "backends/sqlite/queue_store.hpp"
+#include "backends/sqlite/stream_store.hpp"
 #include "backends/sqlite/writer.hpp"
 #include "postrider/storage.hpp"
 #include "storage/embedded_migration.hpp"
@@ -49,6 +50,7 @@ class SqliteStorage final : public Storage {
   [[nodiscard]] RelayAdminStore& relay_admin_store() override { return relay_admin_; }
   [[nodiscard]] NodeLocks* node_locks() noexcept override { return &node_locks_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
+  [[nodiscard]] StreamStore& stream_store() override { return stream_; }
 
  private:
   [[nodiscard]] ConnectionOptions connection_options(bool read_only) const;
@@ -71,6 +73,7 @@ class SqliteStorage final : public Storage {
   SqliteNodeLocks node_locks_;
   SqliteEntryStore entries_;
   SqliteQueueStore queue_;
+  SqliteStreamStore stream_;
 };
 
 }  // namespace postrider::sqlite

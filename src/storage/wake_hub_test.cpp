@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "queue/wake_hub.hpp"
+#include "storage/wake_hub.hpp"
 
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ LogCallback into(std::vector<std::string>& lines) {
 
 TEST(WakeHub, TellsThisNodeAtOnce) {
   std::vector<std::string> log;
-  WakeHub hub(std::make_shared<detail::Signal>(), nullptr, 1ms, into(log));
+  WakeHub hub(std::make_shared<detail::Signal>(), nullptr, wake_topic::queue, 1ms, into(log));
   int woken = 0;
   const std::uint64_t number = hub.here().subscribe([&] { ++woken; });
   hub.wake();
@@ -75,7 +75,7 @@ TEST(WakeHub, HazardQ9ManySignalsBecomeOneMessage) {
   CountingChannel channel;
   channel.hold(true);
   {
-    WakeHub hub(std::make_shared<detail::Signal>(), &channel, 1us, into(log));
+    WakeHub hub(std::make_shared<detail::Signal>(), &channel, wake_topic::queue, 1us, into(log));
     hub.wake();
     channel.await(1);  // under way, and held
     for (int i = 0; i < 1000; ++i) hub.wake();
@@ -91,7 +91,7 @@ TEST(WakeHub, WhatIsPendingIsSentAtTheEnd) {
   channel.hold(true);
   std::thread release;
   {
-    WakeHub hub(std::make_shared<detail::Signal>(), &channel, 1h, into(log));
+    WakeHub hub(std::make_shared<detail::Signal>(), &channel, wake_topic::queue, 1h, into(log));
     hub.wake();
     channel.await(1);
     hub.wake();
@@ -113,7 +113,7 @@ TEST(WakeHub, AFailureIsSaidOnceAndDoesNoHarm) {
   CountingChannel channel;
   channel.fail();
   {
-    WakeHub hub(std::make_shared<detail::Signal>(), &channel, 1us, into(log));
+    WakeHub hub(std::make_shared<detail::Signal>(), &channel, wake_topic::queue, 1us, into(log));
     hub.wake();
     channel.await(1);
     hub.wake();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <thread>
 
 #include "postrider/clock.hpp"
@@ -13,15 +14,15 @@ namespace postrider {
 
 class WakeChannel;
 
-inline constexpr const char* queue_topic = "queue";
-
-/// Tells this node's workers at once, and other nodes' through the database, that there are new events. Many
+/// Tells this node at once, and other nodes through the database, that there are new events. Many
 /// signals become one message: NOTIFY costs a lock over the whole server, so it is sent outside any user's
 /// transaction, by one thread, at most once per interval. Thread-safe.
 class WakeHub {
  public:
-  /// `channel` may be null: then only this node is told. The thread begins with the first signal.
-  WakeHub(std::shared_ptr<detail::Signal> here, WakeChannel* channel, Duration interval, LogCallback log);
+  /// `channel` may be null: then only this node is told. The thread begins with the first signal. `topic` is
+  /// one of wake_topic's and outlives the hub.
+  WakeHub(std::shared_ptr<detail::Signal> here, WakeChannel* channel, std::string_view topic,
+          Duration interval, LogCallback log);
   /// Sends what is still to be sent.
   ~WakeHub();
   WakeHub(const WakeHub&) = delete;
@@ -38,6 +39,7 @@ class WakeHub {
 
   const std::shared_ptr<detail::Signal> here_;
   WakeChannel* const channel_;
+  const std::string_view topic_;
   const Duration interval_;
   const LogCallback log_;
   Mutex mutex_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "queue/wake_hub.hpp"
+#include "storage/wake_hub.hpp"
 
 #include <string>
 #include <utility>
@@ -9,10 +9,11 @@
 
 namespace postrider {
 
-WakeHub::WakeHub(std::shared_ptr<detail::Signal> here, WakeChannel* channel, Duration interval,
-                 LogCallback log)
+WakeHub::WakeHub(std::shared_ptr<detail::Signal> here, WakeChannel* channel, std::string_view topic,
+                 Duration interval, LogCallback log)
     : here_(std::move(here)),
       channel_(interval > Duration::zero() ? channel : nullptr),
+      topic_(topic),
       interval_(interval),
       log_(std::move(log)) {}
 
@@ -60,7 +61,7 @@ void WakeHub::run() {
 
 void WakeHub::tell_others() noexcept {
   try {
-    channel_->notify(queue_topic);
+    channel_->notify(topic_);
     failing_ = false;
   } catch (const std::exception& error) {
     if (!failing_) {

@@ -1,0 +1,2 @@
+DROP TABLE {schema}.event_tags;
+DROP TABLE {schema}.events;

@@ -1,0 +1,2 @@
+DROP TABLE {schema}_event_tags;
+DROP TABLE {schema}_events;
