@@ -33,16 +33,16 @@ struct PublishContext {
 
 /// What became of a batch: the first `count` events are with the receiver. Anything else is tried again, from
 /// the first that is not.
-class Published {
+class PublishResult {
  public:
-  [[nodiscard]] static Published all() { return {}; }
+  [[nodiscard]] static PublishResult all() { return {}; }
   /// The event behind the first `count` was refused: it counts against it, and the pair's policy decides in
   /// the end (PairOptions::poison).
-  [[nodiscard]] static Published refused(std::size_t count, std::string reason) {
+  [[nodiscard]] static PublishResult refused(std::size_t count, std::string reason) {
     return {Kind::refused, count, std::move(reason)};
   }
   /// The receiver is away or busy, which is no event's fault: tried again for as long as it takes.
-  [[nodiscard]] static Published unavailable(std::size_t count, std::string reason) {
+  [[nodiscard]] static PublishResult unavailable(std::size_t count, std::string reason) {
     return {Kind::unavailable, count, std::move(reason)};
   }
 
@@ -55,8 +55,8 @@ class Published {
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
 
  private:
-  Published() = default;
-  Published(Kind kind, std::size_t count, std::string reason)
+  PublishResult() = default;
+  PublishResult(Kind kind, std::size_t count, std::string reason)
       : kind_(kind), count_(count), reason_(std::move(reason)) {}
   Kind kind_ = Kind::all;
   std::size_t count_ = 0;
@@ -72,8 +72,8 @@ class Publisher {
   /// the receiver, and for as long takes one thread of the relay. Each may come again after a crash or a
   /// failure: at-least-once. What it throws is a refusal of an event that is not known (the relay then tries
   /// one at a time), or, as an Error that is `retryable()`, the receiver's absence.
-  [[nodiscard]] virtual Published publish_batch(std::span<const StoredEvent> events,
-                                                const PublishContext& context) = 0;
+  [[nodiscard]] virtual PublishResult publish_batch(std::span<const StoredEvent> events,
+                                                    const PublishContext& context) = 0;
   /// Its name in the database; the same during its life. 1 to 128 characters.
   [[nodiscard]] virtual std::string name() const = 0;
   /// While false nothing is given to it, and nothing counts as a failure. Quick; called before each batch.

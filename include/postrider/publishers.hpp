@@ -20,7 +20,7 @@ class LogPublisher final : public Publisher {
   explicit LogPublisher(LogCallback log = log_to_stderr(LogLevel::info), LogLevel level = LogLevel::info,
                         std::string name = "LogPublisher");
 
-  Published publish_batch(std::span<const StoredEvent> events, const PublishContext& context) override;
+  PublishResult publish_batch(std::span<const StoredEvent> events, const PublishContext& context) override;
   std::string name() const override { return name_; }
 
  private:
@@ -55,7 +55,7 @@ class StatisticsPublisher final : public Publisher {
  public:
   explicit StatisticsPublisher(std::string name = "StatisticsPublisher", Clock& clock = Clock::system());
 
-  Published publish_batch(std::span<const StoredEvent> events, const PublishContext& context) override;
+  PublishResult publish_batch(std::span<const StoredEvent> events, const PublishContext& context) override;
   std::string name() const override { return name_; }
   std::size_t parallel() const noexcept override { return 64; }
   [[nodiscard]] PublishStatistics::Numbers numbers() const { return statistics_.numbers(); }
@@ -73,7 +73,7 @@ class GlobalStatisticsPublisher final : public Publisher {
   GlobalStatisticsPublisher(std::shared_ptr<Publisher> behind, std::shared_ptr<PublishStatistics> statistics,
                             Clock& clock = Clock::system());
 
-  Published publish_batch(std::span<const StoredEvent> events, const PublishContext& context) override;
+  PublishResult publish_batch(std::span<const StoredEvent> events, const PublishContext& context) override;
   std::string name() const override { return behind_->name(); }
   bool healthy() const override { return behind_->healthy(); }
   PublishMode mode() const noexcept override { return behind_->mode(); }

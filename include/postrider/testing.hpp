@@ -90,7 +90,7 @@ class Latch final : public Publisher {
  public:
   explicit Latch(std::string name = "Latch") : name_(std::move(name)) {}
 
-  Published publish_batch(std::span<const StoredEvent> events, const PublishContext& context) override;
+  PublishResult publish_batch(std::span<const StoredEvent> events, const PublishContext& context) override;
   std::string name() const override { return name_; }
   bool healthy() const override { return healthy_; }
   PublishMode mode() const noexcept override { return mode_; }
@@ -108,7 +108,7 @@ class Latch final : public Publisher {
   [[nodiscard]] bool await(std::size_t events, Duration timeout = patience) const;
 
   /// Called with each batch before it is taken, without a lock: may wait, throw, or say how it ends.
-  using Answer = std::function<Published(std::span<const StoredEvent>)>;
+  using Answer = std::function<PublishResult(std::span<const StoredEvent>)>;
   void answer(Answer answer);
   void set_healthy(bool healthy) noexcept { healthy_ = healthy; }
   void set_mode(PublishMode mode) noexcept { mode_ = mode; }

@@ -156,14 +156,14 @@ void RecordingMetrics::observe_claim(std::size_t events, Duration) {
   add(Counter::claims);
 }
 
-Published Latch::publish_batch(std::span<const StoredEvent> events, const PublishContext& context) {
+PublishResult Latch::publish_batch(std::span<const StoredEvent> events, const PublishContext& context) {
   Answer answer;
   {
     const MutexLock lock(mutex_);
     answer = answer_;
     ++batches_;
   }
-  Published result = answer ? answer(events) : Published::all();
+  PublishResult result = answer ? answer(events) : PublishResult::all();
   const MutexLock lock(mutex_);
   for (const StoredEvent& event : events.first(result.count(events.size()))) {
     received_.push_back({event, std::string(context.topic), context.epoch});

@@ -9,14 +9,15 @@ namespace postrider {
 LogPublisher::LogPublisher(LogCallback log, LogLevel level, std::string name)
     : log_(guarded(std::move(log))), level_(level), name_(std::move(name)) {}
 
-Published LogPublisher::publish_batch(std::span<const StoredEvent> events, const PublishContext& context) {
+PublishResult LogPublisher::publish_batch(std::span<const StoredEvent> events,
+                                          const PublishContext& context) {
   for (const StoredEvent& event : events) {
     std::string line(context.topic);
     line += " #" + std::to_string(static_cast<std::int64_t>(event.position())) + " " + event.type();
     for (const Tag& tag : event.tags()) line += " " + tag.encode();
     log_(level_, line + " " + event.id().str());
   }
-  return Published::all();
+  return PublishResult::all();
 }
 
 }  // namespace postrider

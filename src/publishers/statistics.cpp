@@ -36,10 +36,10 @@ PublishStatistics::Numbers PublishStatistics::numbers() const {
 StatisticsPublisher::StatisticsPublisher(std::string name, Clock& clock)
     : name_(std::move(name)), clock_(clock) {}
 
-Published StatisticsPublisher::publish_batch(std::span<const StoredEvent> events,
-                                             const PublishContext& context) {
+PublishResult StatisticsPublisher::publish_batch(std::span<const StoredEvent> events,
+                                                 const PublishContext& context) {
   statistics_.add(events, context, clock_.now());
-  return Published::all();
+  return PublishResult::all();
 }
 
 GlobalStatisticsPublisher::GlobalStatisticsPublisher(std::shared_ptr<Publisher> behind,
@@ -52,9 +52,9 @@ GlobalStatisticsPublisher::GlobalStatisticsPublisher(std::shared_ptr<Publisher> 
   }
 }
 
-Published GlobalStatisticsPublisher::publish_batch(std::span<const StoredEvent> events,
-                                                   const PublishContext& context) {
-  Published result = behind_->publish_batch(events, context);
+PublishResult GlobalStatisticsPublisher::publish_batch(std::span<const StoredEvent> events,
+                                                       const PublishContext& context) {
+  PublishResult result = behind_->publish_batch(events, context);
   statistics_->add(events.first(result.count(events.size())), context, clock_.now());
   return result;
 }

@@ -172,8 +172,8 @@ class Scheduler {
   void run(Pair& pair) POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] RunEnd publish(Pair& pair) POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] Batch read_own(const TopicEntry& topic, Position after, std::size_t limit) const;
-  [[nodiscard]] Published call(Pair& pair, std::span<const StoredEvent> events, Epoch epoch,
-                               bool& culprit_known);
+  [[nodiscard]] PublishResult call(Pair& pair, std::span<const StoredEvent> events, Epoch epoch,
+                                   bool& culprit_known);
   /// Books what was sent. False when the pair is not ours any more.
   [[nodiscard]] bool book(Pair& pair, Epoch epoch, Position to, bool sent, std::optional<std::string> dead)
       POSTRIDER_EXCLUDES(mutex_);

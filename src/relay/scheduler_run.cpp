@@ -152,7 +152,8 @@ Batch Scheduler::read_own(const TopicEntry& topic, Position after, std::size_t l
   return batch;
 }
 
-Published Scheduler::call(Pair& pair, std::span<const StoredEvent> events, Epoch epoch, bool& culprit_known) {
+PublishResult Scheduler::call(Pair& pair, std::span<const StoredEvent> events, Epoch epoch,
+                              bool& culprit_known) {
   PublishContext context{.topic = pair.name.topic, .epoch = epoch, .node = options_.node};
   {
     const MutexLock lock(mutex_);
@@ -160,20 +161,20 @@ Published Scheduler::call(Pair& pair, std::span<const StoredEvent> events, Epoch
   }
   const SteadyPoint begin = options_.clock->steady_now();
   const void* const before = std::exchange(inside_of, this);
-  Published result = Published::all();
+  PublishResult result = PublishResult::all();
   culprit_known = true;
   try {
     result = pair.publisher->publisher->publish_batch(events, context);
   } catch (const Error& error) {
     culprit_known = error.retryable();
-    result =
-        error.retryable() ? Published::unavailable(0, what_of(error)) : Published::refused(0, what_of(error));
+    result = error.retryable() ? PublishResult::unavailable(0, what_of(error))
+                               : PublishResult::refused(0, what_of(error));
   } catch (const std::exception& error) {
     culprit_known = false;
-    result = Published::refused(0, what_of(error));
+    result = PublishResult::refused(0, what_of(error));
   } catch (...) {
     culprit_known = false;
-    result = Published::refused(0, "an exception of an unknown kind");
+    result = PublishResult::refused(0, "an exception of an unknown kind");
   }
   inside_of = before;
   options_.metrics->observe_relay_publish(
@@ -248,7 +249,7 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
       return {.sent = end.sent, .looked = false, .failed = options_.retry_gate};
     failpoint("relay.publish.before");
     bool culprit_known = true;
-    const Published result = call(pair, events.subspan(at, size), epoch, culprit_known);
+    const PublishResult result = call(pair, events.subspan(at, size), epoch, culprit_known);
     failpoint("relay.publish.after");
     const std::size_t sent = result.count(size);
     end.sent += sent;
@@ -270,7 +271,7 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
     {
       const MutexLock lock(mutex_);
       if (!pair.led || pair.epoch != epoch) return end;
-      failure = result.kind() == Published::Kind::unavailable
+      failure = result.kind() == PublishResult::Kind::unavailable
                     ? pair.health.unavailable(sent, luck)
                     : pair.health.refused(sent, size, culprit_known, luck);
       if (failure.stop) {

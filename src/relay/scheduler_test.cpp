@@ -175,11 +175,11 @@ TEST_F(SchedulerTest, HazardS11OneBadEventStopsThePairWithItsReason) {
   options.max_failures = 2;
   const auto latch = add("t", "p", options);
   const auto other = add("t", "q");
-  latch->answer([](std::span<const StoredEvent> events) -> Published {
+  latch->answer([](std::span<const StoredEvent> events) -> PublishResult {
     for (const StoredEvent& event : events) {
       if (event.position() == Position{3}) throw std::runtime_error("bad");
     }
-    return Published::all();
+    return PublishResult::all();
   });
   lead("t", "p");
   lead("t", "q");
@@ -206,12 +206,12 @@ TEST_F(SchedulerTest, HazardS11OrItGoesToTheDeadLettersAndThePairGoesOn) {
   options.max_failures = 3;
   options.poison = PoisonAction::dead_letter;
   const auto latch = add("t", "p", options);
-  latch->answer([](std::span<const StoredEvent> events) -> Published {
+  latch->answer([](std::span<const StoredEvent> events) -> PublishResult {
     for (std::size_t i = 0; i < events.size(); ++i) {
       const auto position = static_cast<std::int64_t>(events[i].position());
-      if (position == 3 || position == 5) return Published::refused(i, "bad");
+      if (position == 3 || position == 5) return PublishResult::refused(i, "bad");
     }
-    return Published::all();
+    return PublishResult::all();
   });
   lead("t", "p");
   run();
@@ -232,7 +232,7 @@ TEST_F(SchedulerTest, AReceiverThatIsAwayLosesNothingToTheDeadLetters) {
   options.max_failures = 1;
   options.poison = PoisonAction::dead_letter;
   const auto latch = add("t", "p", options);
-  latch->answer([](auto) { return Published::unavailable(0, "away"); });
+  latch->answer([](auto) { return PublishResult::unavailable(0, "away"); });
   lead("t", "p");
   append_and_run(3);
   for (int i = 0; i < 10; ++i) {
@@ -306,7 +306,7 @@ TEST_F(SchedulerTest, OnePublisherObjectServesManyTopicsOneCallAtATime) {
     most = std::max(most.load(), ++inside);
     std::this_thread::yield();
     --inside;
-    return Published::all();
+    return PublishResult::all();
   });
   writer_->start();
   scheduler_->start();
@@ -325,7 +325,7 @@ TEST_F(SchedulerTest, SlowPublishersNeverDelayAnother) {
   for (int i = 0; i < 10; ++i) {
     add("t", "slow" + std::to_string(i))->answer([&](auto) {
       (void)release.await();
-      return Published::all();
+      return PublishResult::all();
     });
   }
   const auto quick = add("t", "quick");

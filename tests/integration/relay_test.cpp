@@ -125,7 +125,7 @@ TEST_P(RelayPublishes, HazardS10AFrozenLeaderThatWakesMovesNothing) {
     EXPECT_EQ(b.run_once(), 5U);
     append(5);
     EXPECT_EQ(b.run_once(), 5U);
-    return Published::all();
+    return PublishResult::all();
   });
   EXPECT_EQ(a.run_once(), 5U) << "what it had begun; the receiver sees the old epoch";
   EXPECT_EQ(metrics_.get(Counter::relay_refused_writes), 1U);
@@ -160,11 +160,11 @@ TEST_P(RelayPublishes, HazardS11OneBadEventStopsThePairAndSaysWhy) {
   append(5);
   Relay relay(storage(), options("a"));
   relay.add({.name = "all"}, latch("p"), {.max_failures = 3}).add({.name = "all"}, latch("q"));
-  latch("p")->answer([](std::span<const StoredEvent> events) -> Published {
+  latch("p")->answer([](std::span<const StoredEvent> events) -> PublishResult {
     for (std::size_t i = 0; i < events.size(); ++i) {
-      if (events[i].position() == Position{4}) return Published::refused(i, "the field 'x' is missing");
+      if (events[i].position() == Position{4}) return PublishResult::refused(i, "the field 'x' is missing");
     }
-    return Published::all();
+    return PublishResult::all();
   });
   for (int i = 0; i < 5; ++i) {
     relay.run_once();
@@ -190,11 +190,11 @@ TEST_P(RelayPublishes, HazardS11OrItGoesToTheDeadLetters) {
   append(5);
   Relay relay(storage(), options("a"));
   relay.add({.name = "all"}, latch("p"), {.poison = PoisonAction::dead_letter, .max_failures = 2});
-  latch("p")->answer([](std::span<const StoredEvent> events) -> Published {
+  latch("p")->answer([](std::span<const StoredEvent> events) -> PublishResult {
     for (const StoredEvent& event : events) {
       if (event.position() == Position{2}) throw std::runtime_error("cannot be written as XML");
     }
-    return Published::all();
+    return PublishResult::all();
   });
   for (int i = 0; i < 4; ++i) {
     relay.run_once();
