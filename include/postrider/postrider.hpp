@@ -4,6 +4,7 @@
 
 #include "postrider/async_logger.hpp"
 #include "postrider/clock.hpp"
+#include "postrider/decision.hpp"
 #include "postrider/error.hpp"
 #include "postrider/event.hpp"
 #include "postrider/event_bus.hpp"
@@ -11,6 +12,7 @@
 #include "postrider/event_log.hpp"
 #include "postrider/event_manager.hpp"
 #include "postrider/event_queue.hpp"
+#include "postrider/event_store.hpp"
 #include "postrider/listener.hpp"
 #include "postrider/log.hpp"
 #include "postrider/metrics.hpp"

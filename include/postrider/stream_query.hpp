@@ -28,6 +28,8 @@ class Query {
   static constexpr std::size_t max_items = 256;
   static constexpr std::size_t max_types = 256;  ///< of one item
   static constexpr std::size_t max_tags = 64;    ///< of one item
+  /// Types times tags of all items together: what has to be looked up.
+  static constexpr std::size_t max_lookups = 10'000;
 
   /// All events.
   [[nodiscard]] static Query all() { return {}; }

@@ -61,7 +61,13 @@ Query Query::of(std::vector<QueryItem> items) {
       check_count("items", query.items_.size(), max_items);
     }
   }
-  return all ? Query() : query;
+  if (all) return {};
+  std::size_t lookups = 0;
+  for (const QueryItem& item : query.items_) {
+    lookups += std::max<std::size_t>(item.types.size(), 1) * std::max<std::size_t>(item.tags.size(), 1);
+  }
+  check_count("combinations of types and tags", lookups, max_lookups);
+  return query;
 }
 
 Query Query::type(std::string type) {

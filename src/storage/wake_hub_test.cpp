@@ -104,7 +104,7 @@ TEST(WakeHub, WhatIsPendingIsSentAtTheEnd) {
 TEST(WakeHub, AnIntervalOfZeroMeansNoMessages) {
   std::vector<std::string> log;
   CountingChannel channel;
-  { WakeHub(std::make_shared<detail::Signal>(), &channel, 0us, into(log)).wake(); }
+  { WakeHub(std::make_shared<detail::Signal>(), &channel, wake_topic::queue, 0us, into(log)).wake(); }
   EXPECT_EQ(channel.messages(), 0);
 }
 

@@ -55,7 +55,8 @@ class MariadbPlanFixture : public MariadbTest {
       return storage.begin()
           .execute(
               "SELECT CAST(SUM(variable_value) AS SIGNED) FROM information_schema.session_status "
-              "WHERE variable_name IN ('HANDLER_READ_KEY', 'HANDLER_READ_NEXT', 'HANDLER_READ_RND_NEXT')")
+              "WHERE variable_name IN ('HANDLER_READ_KEY', 'HANDLER_READ_NEXT', 'HANDLER_READ_PREV', "
+              "'HANDLER_READ_LAST', 'HANDLER_READ_RND_NEXT')")
           .integer(0, 0);
     };
     const std::int64_t before = total();

@@ -85,7 +85,7 @@ PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& opt
           schema_, options.clock, [this](const auto& work) { with_connection(work); },
           [this] { check_schema(); }),
       stream_(
-          schema_, options.clock, StreamKeys(options.stream_hash),
+          schema_, options.clock, options.acquire_timeout, StreamKeys(options.stream_hash),
           [this](const auto& work) { with_connection(work); }, [this] { check_schema(); }),
       wake_(schema_, context_, [this](const auto& work) { with_connection(work); }) {}
 

@@ -136,9 +136,10 @@ std::size_t piece_of(std::span<const NewStreamRow> rows) {
 
 }  // namespace
 
-PostgresStreamStore::PostgresStreamStore(const Identifier& schema, Clock* clock, StreamKeys keys,
-                                         WithConnection with_connection, std::function<void()> check_schema)
-    : sql_(schema),
+PostgresStreamStore::PostgresStreamStore(const Identifier& schema, Clock* clock, Duration lock_timeout,
+                                         StreamKeys keys, WithConnection with_connection,
+                                         std::function<void()> check_schema)
+    : sql_(schema, lock_timeout),
       clock_(clock),
       keys_(keys),
       with_connection_(std::move(with_connection)),
@@ -154,7 +155,11 @@ std::vector<AppendVerdict> PostgresStreamStore::append(std::span<const AppendReq
       try {
         return flush(part);
       } catch (const Error& error) {
-        if (error.code() != ErrorCode::contention || error.in_doubt() || attempt == attempts) throw;
+        const bool waited_in_vain = error.sqlstate() == "55P03";
+        if (error.code() != ErrorCode::contention || waited_in_vain || error.in_doubt() ||
+            attempt == attempts) {
+          throw;
+        }
       }
     }
   });
@@ -174,9 +179,10 @@ std::vector<AppendVerdict> PostgresStreamStore::flush(std::span<const AppendRequ
       if (first) {
         pipeline.send(begin_worker_statement);
         pipeline.send(settings_statement);
+        pipeline.send(sql_.lock_timeout);
         pipeline.send(sql_.lock);
         pipeline.send(sql_.head);
-        next = 4;
+        next = 5;
       }
       if (!probes.single.empty()) {
         params.clear();
@@ -189,7 +195,7 @@ std::vector<AppendVerdict> PostgresStreamStore::flush(std::span<const AppendRequ
         pipeline.send(sql_.probe_groups, params);
       }
       std::vector<Result> results = pipeline.finish();
-      if (first) head = head_of(TxRows(std::move(results.at(3))));
+      if (first) head = head_of(TxRows(std::move(results.at(4))));
       if (!probes.single.empty()) tell(flush, TxRows(std::move(results.at(next++))), probes.single);
       if (!probes.groups.empty()) tell(flush, TxRows(std::move(results.at(next))), probes.groups);
       first = false;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/postgres/stream_sql.hpp"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -84,8 +85,13 @@ std::string lock_key(const Identifier& schema) {
 
 }  // namespace
 
-StreamSql::StreamSql(const Identifier& schema)
-    : lock("SELECT pg_advisory_xact_lock(" + lock_key(schema) + ")"),
+StreamSql::StreamSql(const Identifier& schema, Duration lock_timeout_in)
+    // Zero would mean for ever.
+    : lock_timeout("SELECT set_config('lock_timeout', '" +
+                   std::to_string(std::max<std::int64_t>(
+                       std::chrono::duration_cast<std::chrono::milliseconds>(lock_timeout_in).count(), 1)) +
+                   "ms', true)"),
+      lock("SELECT pg_advisory_xact_lock(" + lock_key(schema) + ")"),
       // The lock's function is strict: without a key it does nothing.
       lock_if_read_committed("SELECT i.level, pg_advisory_xact_lock(CASE WHEN i.level LIKE 'read %' THEN " +
                              lock_key(schema) +

@@ -8,8 +8,10 @@ namespace postrider::postgres {
 
 /// The statements of the event store. Their plans are proved in stream_plan_test.cpp.
 struct StreamSql {
-  explicit StreamSql(const Identifier& schema);
+  /// Appends of our own wait at most this long for the store's lock.
+  explicit StreamSql(const Identifier& schema, Duration lock_timeout = std::chrono::seconds{10});
 
+  Statement lock_timeout;
   /// The store's lock, until the transaction ends. A statement of its own: what comes after it sees whatever
   /// was committed before the lock was ours.
   Statement lock;

@@ -21,8 +21,8 @@ class PostgresStreamStore final : public StreamStore {
   /// Lends a connection of the pool to `work`.
   using WithConnection = std::function<void(const std::function<void(Connection&)>& work)>;
 
-  PostgresStreamStore(const Identifier& schema, Clock* clock, StreamKeys keys, WithConnection with_connection,
-                      std::function<void()> check_schema);
+  PostgresStreamStore(const Identifier& schema, Clock* clock, Duration lock_timeout, StreamKeys keys,
+                      WithConnection with_connection, std::function<void()> check_schema);
 
   std::vector<AppendVerdict> append(std::span<const AppendRequest> requests) override;
   AppendVerdict append(Tx& tx, const AppendRequest& request) override;

@@ -207,6 +207,18 @@ TEST_P(StreamAppend, EqualHashesAreNotEqualTags) {
   EXPECT_EQ(positions_of(stream.read({.query = &x1, .backwards = true}).events), (Positions{1}));
 }
 
+TEST_P(StreamAppend, WithoutTablesItSaysWhatToCall) {
+  test::TestDatabase empty(backend(), {.migrate = false});
+  StreamStore& stream = empty.storage().stream_store();
+  for (const Error& error :
+       {error_of([&] { append_to(stream, {happened("A")}); }), error_of([&] { (void)stream.read({}); }),
+        error_of([&] { (void)stream.head(); }), error_of([&] { stream.check_schema(); })}) {
+    EXPECT_EQ(error.code(), ErrorCode::schema) << error.what();
+    EXPECT_NE(std::string(error.what()).find("migrate"), std::string::npos) << error.what();
+  }
+  store().check_schema();
+}
+
 TEST_P(StreamAppend, KeysDifferByKindTypeAndTag) {
   const StreamKeys keys;
   EXPECT_EQ(keys.of_event("A", {{"x", "1"}, {"y", "1"}}).size(), 5U);
