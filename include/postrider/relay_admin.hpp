@@ -20,6 +20,7 @@ struct PairName {
   std::string topic{};
   std::string publisher{};
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 misreads the default
   friend auto operator<=>(const PairName&, const PairName&) = default;
 };
 
