@@ -10,6 +10,7 @@
 #include "logger.hpp"
 #include "outbox.hpp"
 #include "queue.hpp"
+#include "relay.hpp"
 #include "stream.hpp"
 
 namespace {
@@ -77,6 +78,11 @@ std::vector<Bench> all_benches() {
   }
   one("stream.postgres.append_batch", stream_append_batch);
   one("stream.postgres.flat", stream_flat);
+  one("relay.postgres.throughput", relay_throughput);
+  one("relay.postgres.shared_reads", relay_shared_reads);
+  benches.push_back({{"relay.pairs.threads", "relay.pairs.cpu", "relay.pairs.memory"},
+                     [](Report& report) { relay_pairs(report, "relay.pairs"); }});
+  one("relay.latency.p99", relay_latency);
   one("eventlog.api", eventlog_api);
   for (const bool mapped : {false, true}) {
     for (const int threads : {1, 2, 4}) {
@@ -140,6 +146,9 @@ int bench_main(const std::vector<std::string>& arguments) {
   }
   if (arguments.size() == 4 && arguments[0] == "--queue-worker") {
     return queue_worker_child(arguments[1], arguments[2], std::stoi(arguments[3]));
+  }
+  if (arguments.size() == 3 && arguments[0] == "--relay-pairs") {
+    return relay_pairs_child(arguments[1], arguments[2]);
   }
   if (arguments.size() == 3 && arguments[0] == "--logger-backlog") {
     return logger_backlog_child(arguments[1], arguments[2] == "replay");

@@ -16,7 +16,7 @@ int usage(int code) {
   std::fprintf(code == 0 ? stdout : stderr,
                "postrider-shop: a small shop that loses no order, on embedded SQLite\n\n"
                "usage: postrider-shop [--seconds N]   run the show: 5 to 600 seconds (default 20),\n"
-               "                                      and a few more for the second chapter\n"
+               "                                      and a few more for the other chapters\n"
                "       postrider-shop --help\n");
   return code;
 }
@@ -29,6 +29,7 @@ int main(int argc, char** argv) {
     if (first == "--help" || first == "-h") return usage(0);
     if (argc == 3 && first == "--node") return shop::run_node({argv[2]}, false);
     if (argc == 3 && first == "--deliver") return shop::run_node({argv[2]}, true);
+    if (argc == 3 && first == "--relay") return shop::run_relay_node({argv[2]});
     if (argc == 3 && first == "--worker") return shop::run_queue_worker({argv[2]});
 
     int seconds = 20;
@@ -48,6 +49,7 @@ int main(int argc, char** argv) {
     const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
     int code = shop::run_manager({pattern}, std::chrono::seconds{seconds}, self);
     if (code == 0) code = shop::run_queue_chapter({pattern}, self);
+    if (code == 0) code = shop::run_wallet_chapter({pattern}, self);
     if (code == 0 || code == shop::interrupted_code) {
       std::filesystem::remove_all(pattern);
     } else {

@@ -32,6 +32,7 @@ class NodeProcess {
   NodeProcess(const NodeProcess&) = delete;
   NodeProcess& operator=(const NodeProcess&) = delete;
 
+  [[nodiscard]] pid_t pid() const noexcept { return pid_; }
   void end(int signal) {
     ::kill(pid_, signal);
     ::waitpid(pid_, nullptr, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The demo shop: one program, several roles. In the first chapter a *node* takes orders and delivers their
 // events; the *manager* starts it, kills it, starts it again, shows the board and checks the books. In the
-// second one *workers* take orders from the queue.
+// second one *workers* take orders from the queue, in the third a *relay* publishes what happens to wallets.
 #pragma once
 
 #include <array>
@@ -63,6 +63,12 @@ int run_manager(const Place& place, std::chrono::seconds length, const std::stri
 int run_queue_chapter(const Place& place, const std::string& program);
 /// Handles orders until told to stop (SIGTERM).
 int run_queue_worker(const Place& place);
+
+/// The third chapter: wallets in the event store and a relay with two publishers, one of which fails and is
+/// resumed; the node that leads is killed. Returns 0 when the money adds up and every event was published.
+int run_wallet_chapter(const Place& place, const std::string& program);
+/// Relays until told to stop (SIGTERM).
+int run_relay_node(const Place& place);
 
 /// What the books say at the end.
 struct BalanceSheet {

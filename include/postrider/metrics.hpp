@@ -83,6 +83,22 @@ class MetricsExporter {
   /// One transaction: how many appends shared it.
   virtual void observe_stream_flush(std::size_t /*appends*/, Duration) {}
 
+  // Relay counters.
+  virtual void increment_relay_published(std::size_t /*events*/) {}
+  /// A batch was not, or not wholly, taken by its publisher.
+  virtual void increment_relay_failures() {}
+  virtual void increment_relay_dead_letters() {}
+  /// Progress came too late: somebody else leads the pair, or has moved it.
+  virtual void increment_relay_refused_writes(std::size_t /*pairs*/) {}
+  /// This node has begun, or ceased, to lead.
+  virtual void increment_relay_leader_changes() {}
+  /// Relay gauge.
+  virtual void record_relay_led(std::size_t /*pairs*/) {}
+  // Relay histograms.
+  /// One read of the store: for all pairs at the head (`tail`), or by one that is behind.
+  virtual void observe_relay_read(std::size_t /*events*/, bool /*tail*/, Duration) {}
+  virtual void observe_relay_publish(std::size_t /*events*/, Duration) {}
+
   // Logger counters.
   virtual void increment_logger_sent(std::uint64_t /*events*/) {}
   virtual void increment_logger_spilled(std::uint64_t /*events*/) {}

@@ -25,6 +25,10 @@ class QueueAdminStore;
 class LogStore;
 class ProjectionStore;
 class EntryStore;
+class ProgressStore;
+class LeaseStore;
+class RelayAdminStore;
+class NodeLocks;
 class StreamStore;
 class WakeChannel;
 
@@ -83,6 +87,11 @@ class Storage {
   [[nodiscard]] virtual LogStore& log_store() = 0;
   [[nodiscard]] virtual ProjectionStore& projection_store() = 0;
   [[nodiscard]] virtual EntryStore& entry_store() = 0;
+  [[nodiscard]] virtual ProgressStore& progress_store() = 0;
+  [[nodiscard]] virtual LeaseStore& lease_store() = 0;
+  [[nodiscard]] virtual RelayAdminStore& relay_admin_store() = 0;
+  /// Tells at once which nodes are dead; null where the database cannot.
+  [[nodiscard]] virtual NodeLocks* node_locks() noexcept { return nullptr; }
   [[nodiscard]] virtual StreamStore& stream_store() = 0;
   /// Wakes other nodes; null where the database cannot.
   [[nodiscard]] virtual WakeChannel* wake_channel() noexcept { return nullptr; }
@@ -90,10 +99,15 @@ class Storage {
   [[nodiscard]] const std::shared_ptr<detail::Signal>& queue_grown() const noexcept { return queue_grown_; }
   /// Events were finalised through this object: the event log has new entries.
   [[nodiscard]] const std::shared_ptr<detail::Signal>& log_grown() const noexcept { return log_grown_; }
+  /// Somebody has changed a pair of the relay through this object.
+  [[nodiscard]] const std::shared_ptr<detail::Signal>& relay_changed() const noexcept {
+    return relay_changed_;
+  }
   /// Events were appended to the event store through this object.
   [[nodiscard]] const std::shared_ptr<detail::Signal>& stream_grown() const noexcept { return stream_grown_; }
 
  private:
+  std::shared_ptr<detail::Signal> relay_changed_ = std::make_shared<detail::Signal>();
   std::shared_ptr<detail::Signal> queue_grown_ = std::make_shared<detail::Signal>();
   std::shared_ptr<detail::Signal> log_grown_ = std::make_shared<detail::Signal>();
   std::shared_ptr<detail::Signal> stream_grown_ = std::make_shared<detail::Signal>();

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "postrider/detail/sync.hpp"
 #include "postrider/listener.hpp"
 #include "postrider/metrics.hpp"
+#include "postrider/publisher.hpp"
 
 namespace postrider::testing {
 
@@ -78,6 +80,50 @@ class RecordingListener {
   std::shared_ptr<State> state_;
 };
 
+/// A publisher that takes everything, remembers it, and lets a test wait for it. Thread-safe.
+///
+///     auto latch = std::make_shared<testing::Latch>("KafkaPublisher");
+///     relay.add({.name = "all"}, latch);
+///     ...
+///     ASSERT_TRUE(latch->await(3));
+class Latch final : public Publisher {
+ public:
+  explicit Latch(std::string name = "Latch") : name_(std::move(name)) {}
+
+  PublishResult publish_batch(std::span<const StoredEvent> events, const PublishContext& context) override;
+  std::string name() const override { return name_; }
+  bool healthy() const override { return healthy_; }
+  PublishMode mode() const noexcept override { return mode_; }
+
+  struct Received {
+    StoredEvent event;
+    std::string topic;
+    Epoch epoch{};
+  };
+  /// In the order of the calls, as many of each batch as it took.
+  [[nodiscard]] std::vector<Received> received() const;
+  [[nodiscard]] std::vector<Position> positions() const;
+  [[nodiscard]] std::size_t batches() const;
+  /// Waits until it has taken so many events. False when `timeout` passed before.
+  [[nodiscard]] bool await(std::size_t events, Duration timeout = patience) const;
+
+  /// Called with each batch before it is taken, without a lock: may wait, throw, or say how it ends.
+  using Answer = std::function<PublishResult(std::span<const StoredEvent>)>;
+  void answer(Answer answer);
+  void set_healthy(bool healthy) noexcept { healthy_ = healthy; }
+  void set_mode(PublishMode mode) noexcept { mode_ = mode; }
+
+ private:
+  const std::string name_;
+  std::atomic<bool> healthy_{true};
+  std::atomic<PublishMode> mode_{PublishMode::batch};
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  Answer answer_ POSTRIDER_GUARDED_BY(mutex_);
+  std::vector<Received> received_ POSTRIDER_GUARDED_BY(mutex_);
+  std::size_t batches_ POSTRIDER_GUARDED_BY(mutex_) = 0;
+};
+
 /// Remembers every count. Thread-safe; counting takes no lock unless somebody waits.
 class RecordingMetrics final : public MetricsExporter {
  public:
@@ -119,6 +165,15 @@ class RecordingMetrics final : public MetricsExporter {
     projection_failures,
     projection_skipped,
     projection_records,
+    // The relay's.
+    relay_published,
+    relay_failures,
+    relay_dead_letters,
+    relay_refused_writes,
+    relay_leader_changes,
+    relay_tail_reads,
+    relay_own_reads,
+    relay_batches,
     count_of_counters,
   };
 
@@ -172,6 +227,17 @@ class RecordingMetrics final : public MetricsExporter {
   void increment_projection_failures() override { add(Counter::projection_failures); }
   void increment_projection_skipped() override { add(Counter::projection_skipped); }
   void record_projection(const ProjectionStatus& status) override;
+  void increment_relay_published(std::size_t events) override { add(Counter::relay_published, events); }
+  void increment_relay_failures() override { add(Counter::relay_failures); }
+  void increment_relay_dead_letters() override { add(Counter::relay_dead_letters); }
+  void increment_relay_refused_writes(std::size_t pairs) override {
+    add(Counter::relay_refused_writes, pairs);
+  }
+  void increment_relay_leader_changes() override { add(Counter::relay_leader_changes); }
+  void observe_relay_read(std::size_t, bool tail, Duration) override {
+    add(tail ? Counter::relay_tail_reads : Counter::relay_own_reads);
+  }
+  void observe_relay_publish(std::size_t, Duration) override { add(Counter::relay_batches); }
 
  private:
   void add(Counter counter, std::uint64_t by = 1);

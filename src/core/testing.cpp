@@ -163,4 +163,52 @@ void RecordingMetrics::observe_claim(std::size_t events, Duration) {
   add(Counter::claims);
 }
 
+PublishResult Latch::publish_batch(std::span<const StoredEvent> events, const PublishContext& context) {
+  Answer answer;
+  {
+    const MutexLock lock(mutex_);
+    answer = answer_;
+    ++batches_;
+  }
+  PublishResult result = answer ? answer(events) : PublishResult::all();
+  const MutexLock lock(mutex_);
+  for (const StoredEvent& event : events.first(result.count(events.size()))) {
+    received_.push_back({event, std::string(context.topic), context.epoch});
+  }
+  changed_.notify_all();
+  return result;
+}
+
+std::vector<Latch::Received> Latch::received() const {
+  const MutexLock lock(mutex_);
+  return received_;
+}
+
+std::vector<Position> Latch::positions() const {
+  const MutexLock lock(mutex_);
+  std::vector<Position> positions;
+  positions.reserve(received_.size());
+  for (const Received& one : received_) positions.push_back(one.event.position());
+  return positions;
+}
+
+std::size_t Latch::batches() const {
+  const MutexLock lock(mutex_);
+  return batches_;
+}
+
+bool Latch::await(std::size_t events, Duration timeout) const {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  const MutexLock lock(mutex_);
+  while (received_.size() < events) {
+    if (!changed_.wait_until(mutex_, deadline) && received_.size() < events) return false;
+  }
+  return true;
+}
+
+void Latch::answer(Answer answer) {
+  const MutexLock lock(mutex_);
+  answer_ = std::move(answer);
+}
+
 }  // namespace postrider::testing

@@ -11,6 +11,7 @@ namespace postrider {
 namespace wake_topic {
 inline constexpr std::string_view queue = "queue";    ///< new events in the queue
 inline constexpr std::string_view stream = "stream";  ///< new events in the event store
+inline constexpr std::string_view relay = "relay";    ///< pairs were changed, or their leader has left
 }  // namespace wake_topic
 
 /// Lets nodes wake each other through the database. A hint only: signals may be lost, come late or for

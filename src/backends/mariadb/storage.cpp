@@ -54,6 +54,10 @@ MariadbStorage::MariadbStorage(ConnectSettings settings, const StorageOptions& o
       queue_admin_(dialect()),
       log_(dialect()),
       projections_(dialect()),
+      progress_(dialect()),
+      leases_(dialect()),
+      relay_admin_(dialect()),
+      node_locks_(settings_, schema_, work_),
       entries_(work_, schema_, clock_, dialect()),
       queue_(work_, schema_, clock_, name_),
       stream_(work_, schema_, clock_, StreamKeys(options.stream_hash), name_) {}

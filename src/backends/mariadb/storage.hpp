@@ -5,6 +5,7 @@
 #include <string>
 
 #include "backends/mariadb/entry_store.hpp"
+#include "backends/mariadb/node_locks.hpp"
 #include "backends/mariadb/outbox_store.hpp"
 #include "backends/mariadb/queue_store.hpp"
 #include "backends/mariadb/stream_store.hpp"
@@ -12,10 +13,13 @@
 #include "backends/mariadb/work.hpp"
 #include "postrider/storage.hpp"
 #include "storage/pool.hpp"
+#include "storage/sql_lease_store.hpp"
 #include "storage/sql_log_store.hpp"
 #include "storage/sql_outbox_admin.hpp"
+#include "storage/sql_progress_store.hpp"
 #include "storage/sql_projection_store.hpp"
 #include "storage/sql_queue_admin.hpp"
+#include "storage/sql_relay_admin.hpp"
 
 namespace postrider::mariadb {
 
@@ -38,6 +42,10 @@ class MariadbStorage final : public Storage {
   [[nodiscard]] StreamStore& stream_store() override { return stream_; }
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
   [[nodiscard]] EntryStore& entry_store() override { return entries_; }
+  [[nodiscard]] ProgressStore& progress_store() override { return progress_; }
+  [[nodiscard]] LeaseStore& lease_store() override { return leases_; }
+  [[nodiscard]] RelayAdminStore& relay_admin_store() override { return relay_admin_; }
+  [[nodiscard]] NodeLocks* node_locks() noexcept override { return &node_locks_; }
 
  private:
   [[nodiscard]] SqlDialect dialect();
@@ -53,6 +61,10 @@ class MariadbStorage final : public Storage {
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
   SqlProjectionStore projections_;
+  SqlProgressStore progress_;
+  SqlLeaseStore leases_;
+  SqlRelayAdminStore relay_admin_;
+  MariadbNodeLocks node_locks_;
   MariadbEntryStore entries_;
   MariadbQueueStore queue_;
   MariadbStreamStore stream_;

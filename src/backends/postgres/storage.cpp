@@ -74,6 +74,10 @@ PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& opt
       queue_admin_(dialect(options.clock)),
       log_(dialect(options.clock)),
       projections_(dialect(options.clock)),
+      progress_(dialect(options.clock)),
+      leases_(dialect(options.clock)),
+      relay_admin_(dialect(options.clock)),
+      node_locks_(schema_, context_, [this](const auto& work) { with_connection(work); }),
       entries_(
           schema_, options.clock, [this](const auto& work) { with_connection(work); },
           dialect(options.clock)),

@@ -7,16 +7,20 @@
 
 #include "backends/postgres/connection.hpp"
 #include "backends/postgres/entry_store.hpp"
+#include "backends/postgres/node_locks.hpp"
 #include "backends/postgres/outbox_store.hpp"
 #include "backends/postgres/queue_store.hpp"
 #include "backends/postgres/stream_store.hpp"
 #include "backends/postgres/wake_channel.hpp"
 #include "postrider/storage.hpp"
 #include "storage/pool.hpp"
+#include "storage/sql_lease_store.hpp"
 #include "storage/sql_log_store.hpp"
 #include "storage/sql_outbox_admin.hpp"
+#include "storage/sql_progress_store.hpp"
 #include "storage/sql_projection_store.hpp"
 #include "storage/sql_queue_admin.hpp"
+#include "storage/sql_relay_admin.hpp"
 
 namespace postrider::postgres {
 
@@ -40,6 +44,10 @@ class PostgresStorage final : public Storage {
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
   [[nodiscard]] EntryStore& entry_store() override { return entries_; }
+  [[nodiscard]] ProgressStore& progress_store() override { return progress_; }
+  [[nodiscard]] LeaseStore& lease_store() override { return leases_; }
+  [[nodiscard]] RelayAdminStore& relay_admin_store() override { return relay_admin_; }
+  [[nodiscard]] NodeLocks* node_locks() noexcept override { return &node_locks_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
   [[nodiscard]] StreamStore& stream_store() override { return stream_; }
   [[nodiscard]] WakeChannel* wake_channel() noexcept override { return &wake_; }
@@ -60,6 +68,10 @@ class PostgresStorage final : public Storage {
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
   SqlProjectionStore projections_;
+  SqlProgressStore progress_;
+  SqlLeaseStore leases_;
+  SqlRelayAdminStore relay_admin_;
+  PostgresNodeLocks node_locks_;
   PostgresEntryStore entries_;
   PostgresQueueStore queue_;
   PostgresStreamStore stream_;

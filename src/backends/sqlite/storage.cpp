@@ -71,6 +71,10 @@ SqliteStorage::SqliteStorage(std::string_view url, const StorageOptions& options
       queue_admin_(dialect()),
       log_(dialect()),
       projections_(dialect()),
+      progress_(dialect()),
+      leases_(dialect()),
+      relay_admin_(dialect()),
+      node_locks_(path_ + "-relay"),
       entries_(options.schema, clock_, writer_, dialect()),
       queue_(options.schema, name_, clock_, writer_, readers_),
       stream_(options.schema, name_, clock_, StreamKeys(options.stream_hash), writer_, readers_) {}

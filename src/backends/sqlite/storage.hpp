@@ -6,6 +6,7 @@
 #include <string>
 
 #include "backends/sqlite/entry_store.hpp"
+#include "backends/sqlite/node_locks.hpp"
 #include "backends/sqlite/outbox_store.hpp"
 #include "backends/sqlite/queue_store.hpp"
 #include "backends/sqlite/stream_store.hpp"
@@ -13,10 +14,13 @@
 #include "postrider/storage.hpp"
 #include "storage/embedded_migration.hpp"
 #include "storage/pool.hpp"
+#include "storage/sql_lease_store.hpp"
 #include "storage/sql_log_store.hpp"
 #include "storage/sql_outbox_admin.hpp"
+#include "storage/sql_progress_store.hpp"
 #include "storage/sql_projection_store.hpp"
 #include "storage/sql_queue_admin.hpp"
+#include "storage/sql_relay_admin.hpp"
 
 namespace postrider::sqlite {
 
@@ -41,6 +45,10 @@ class SqliteStorage final : public Storage {
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
   [[nodiscard]] EntryStore& entry_store() override { return entries_; }
+  [[nodiscard]] ProgressStore& progress_store() override { return progress_; }
+  [[nodiscard]] LeaseStore& lease_store() override { return leases_; }
+  [[nodiscard]] RelayAdminStore& relay_admin_store() override { return relay_admin_; }
+  [[nodiscard]] NodeLocks* node_locks() noexcept override { return &node_locks_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
   [[nodiscard]] StreamStore& stream_store() override { return stream_; }
 
@@ -59,6 +67,10 @@ class SqliteStorage final : public Storage {
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
   SqlProjectionStore projections_;
+  SqlProgressStore progress_;
+  SqlLeaseStore leases_;
+  SqlRelayAdminStore relay_admin_;
+  SqliteNodeLocks node_locks_;
   SqliteEntryStore entries_;
   SqliteQueueStore queue_;
   SqliteStreamStore stream_;

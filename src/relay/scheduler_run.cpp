@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the scheduler's threads do: timers, the tail, batches. See also scheduler.cpp.
+#include <algorithm>
+#include <system_error>
+#include <utility>
+
+#include "core/failpoint.hpp"
+#include "core/what_of.hpp"
+#include "postrider/error.hpp"
+#include "relay/scheduler.hpp"
+
+namespace postrider {
+namespace {
+
+constexpr std::size_t page_events = 1000;
+constexpr std::size_t page_bytes = std::size_t{4} << 20U;
+constexpr Duration pause_after_failed_read = std::chrono::milliseconds{500};
+/// For so long one thread stays behind to watch, while all others are held up, before it makes another one.
+constexpr Duration grace = std::chrono::milliseconds{20};
+constexpr Duration far_away = std::chrono::hours{1};
+
+/// The scheduler in whose publisher's call this thread is.
+thread_local const void* inside_of = nullptr;
+
+}  // namespace
+
+bool Scheduler::inside() const noexcept {
+  return inside_of == this;
+}
+
+void Scheduler::catch_up(Pair& pair) const {
+  if (pair.position >= routed_from_ && pair.position >= pair.topic->last_match) {
+    pair.position = std::max(pair.position, tail_.head());
+  }
+}
+
+void Scheduler::fire_timers(SteadyPoint now) {
+  while (!timers_.empty() && timers_.begin()->first <= now) {
+    Pair& pair = *timers_.begin()->second;
+    timers_.erase(timers_.begin());
+    pair.stage = Stage::resting;
+    catch_up(pair);
+    if (pair.failing || pair.position < pair.topic->last_match || !tail_.has(pair.position)) {
+      make_ready(pair);
+    } else if (now - refreshed_at_ > pair.delay / 2) {
+      pair.stage = Stage::polling;
+      polled_.push_back(&pair);
+      refresh_wanted_ = true;
+    } else {
+      schedule(pair, pair.health.empty_poll(), false);  // somebody else has just looked
+    }
+  }
+}
+
+void Scheduler::route(const std::vector<StoredEvent>& events) {
+  std::set<TopicEntry*> touched;
+  const auto offer = [&](TopicEntry* topic, const StoredEvent& event) {
+    if (!topic->topic.matches(event)) return;
+    topic->last_match = event.position();
+    touched.insert(topic);
+  };
+  for (const StoredEvent& event : events) {
+    if (const auto found = by_type_.find(event.type()); found != by_type_.end()) {
+      for (TopicEntry* const topic : found->second) offer(topic, event);
+    }
+    for (TopicEntry* const topic : any_type_) offer(topic, event);
+  }
+  for (TopicEntry* const topic : touched) {
+    for (Pair* const pair : topic->pairs) {
+      if (pair->position < topic->last_match) make_ready(*pair);
+    }
+  }
+}
+
+void Scheduler::end_polls(bool looked) {
+  for (Pair* const pair : std::exchange(polled_, {})) {
+    if (pair->stage != Stage::polling) continue;  // it has events
+    schedule(*pair, looked ? pair->health.empty_poll() : pair->health.failed_poll(), false);
+  }
+}
+
+void Scheduler::refresh() {
+  Position after{};
+  bool started = false;
+  const SteadyPoint begin = options_.clock->steady_now();
+  {
+    const MutexLock lock(mutex_);
+    after = tail_.head();
+    started = tail_started_;
+  }
+  bool looked = false;
+  std::string failure;
+  try {
+    if (!started) {
+      const Position head = stream_.head();
+      const MutexLock lock(mutex_);
+      tail_.restart(head);
+      routed_from_ = head;
+      for (const auto& [name, topic] : topics_) topic->last_match = head;
+      tail_started_ = true;
+    } else {
+      const Query all = Query::all();
+      for (bool more = true; more;) {
+        const SteadyPoint page_begin = options_.clock->steady_now();
+        ReadPage page =
+            stream_.read({.query = &all, .after = after, .limit = page_events, .max_bytes = page_bytes});
+        options_.metrics->observe_relay_read(
+            page.events.size(), true,
+            std::chrono::duration_cast<Duration>(options_.clock->steady_now() - page_begin));
+        more = page.more;
+        after = std::max(after, page.seen);
+        if (!page.events.empty()) after = std::max(after, page.events.back().position());
+        const MutexLock lock(mutex_);
+        route(page.events);
+        tail_.append(std::move(page.events), after);
+        if (stopping_ && more) break;
+      }
+    }
+    looked = true;
+  } catch (const std::exception& error) {
+    failure = what_of(error);
+  }
+  bool complain = false;
+  {
+    const MutexLock lock(mutex_);
+    refreshing_ = false;
+    if (looked) {
+      refreshed_at_ = begin;
+      complained_ = false;
+      changed_.notify_all();
+    } else {
+      not_before_ = options_.clock->steady_now() + pause_after_failed_read;
+      refresh_wanted_ = true;
+      complain = !std::exchange(complained_, true);
+    }
+    end_polls(looked);
+  }
+  if (complain)
+    options_.log(LogLevel::warning, "postrider: cannot read new events, trying again: " + failure);
+}
+
+Batch Scheduler::read_own(const TopicEntry& topic, Position after, std::size_t limit) const {
+  const SteadyPoint begin = options_.clock->steady_now();
+  ReadPage page = stream_.read(
+      {.query = &topic.query, .after = after, .limit = limit, .max_bytes = options_.batch_bytes});
+  options_.metrics->observe_relay_read(
+      page.events.size(), false, std::chrono::duration_cast<Duration>(options_.clock->steady_now() - begin));
+  Batch batch{.seen = std::max(after, page.seen), .more = page.more};
+  if (!page.events.empty()) batch.seen = std::max(batch.seen, page.events.back().position());
+  batch.events = std::move(page.events);
+  std::erase_if(batch.events, [&](const StoredEvent& event) { return !topic.topic.matches(event); });
+  return batch;
+}
+
+PublishResult Scheduler::call(Pair& pair, std::span<const StoredEvent> events, Epoch epoch,
+                              bool& culprit_known) {
+  PublishContext context{.topic = pair.name.topic, .epoch = epoch, .node = options_.node};
+  {
+    const MutexLock lock(mutex_);
+    context.failures = pair.health.failures();
+  }
+  const SteadyPoint begin = options_.clock->steady_now();
+  const void* const before = std::exchange(inside_of, this);
+  PublishResult result = PublishResult::all();
+  culprit_known = true;
+  try {
+    result = pair.publisher->publisher->publish_batch(events, context);
+  } catch (const Error& error) {
+    culprit_known = error.retryable();
+    result = error.retryable() ? PublishResult::unavailable(0, what_of(error))
+                               : PublishResult::refused(0, what_of(error));
+  } catch (const std::exception& error) {
+    culprit_known = false;
+    result = PublishResult::refused(0, what_of(error));
+  } catch (...) {
+    culprit_known = false;
+    result = PublishResult::refused(0, "an exception of an unknown kind");
+  }
+  inside_of = before;
+  options_.metrics->observe_relay_publish(
+      events.size(), std::chrono::duration_cast<Duration>(options_.clock->steady_now() - begin));
+  return result;
+}
+
+bool Scheduler::book(Pair& pair, Epoch epoch, Position to, bool sent, std::optional<std::string> dead) {
+  const MutexLock lock(mutex_);
+  if (!pair.led || pair.epoch != epoch || pair.doubtful) return false;
+  if (to > pair.stored) {
+    ++pair.unwritten;
+    writer_.submit(pair.number, ProgressStep{.name = pair.name,
+                                             .epoch = epoch,
+                                             .from = pair.stored,
+                                             .to = to,
+                                             .published = sent,
+                                             .dead = std::move(dead)});
+    pair.stored = to;
+  }
+  pair.position = std::max(pair.position, to);
+  return true;
+}
+
+Scheduler::RunEnd Scheduler::publish(Pair& pair) {
+  Publisher& publisher = *pair.publisher->publisher;
+  if (!options_.may_publish()) return {.looked = false, .failed = options_.retry_gate};
+  if (!publisher.healthy()) return {.looked = false, .failed = pair.options.polling_interval};
+
+  Epoch epoch{};
+  Position position{};
+  std::size_t room = 0;
+  Batch batch;
+  bool own = false;
+  {
+    const MutexLock lock(mutex_);
+    if (!able(pair)) return {.looked = false};
+    pair.again = false;
+    catch_up(pair);
+    epoch = pair.epoch;
+    position = pair.position;
+    room = (options_.unwritten_batches - std::min(options_.unwritten_batches, pair.unwritten)) *
+           pair.options.batch_size;
+    if (room == 0) return {.more = true};
+    own = !tail_.has(position);
+    const std::size_t most = pair.health.batch_size(publisher.mode());
+    if (!own)
+      batch = tail_.collect(pair.topic->topic, position, std::max(most, pair.options.batch_size),
+                            options_.batch_bytes);
+  }
+  if (own) {
+    batch =
+        read_own(*pair.topic, position,
+                 std::clamp(page_events, pair.options.batch_size, std::max(room, pair.options.batch_size)));
+  }
+  RunEnd end{.more = batch.more};
+  const std::span<const StoredEvent> events(batch.events);
+  if (events.empty()) {
+    if (own) (void)book(pair, epoch, batch.seen, false, {});
+    const MutexLock lock(mutex_);
+    if (pair.led && pair.epoch == epoch) pair.position = std::max(pair.position, batch.seen);
+    return end;
+  }
+  for (std::size_t at = 0; at < events.size();) {
+    std::size_t size = 0;
+    {
+      const MutexLock lock(mutex_);
+      if (!able(pair) || pair.epoch != epoch || (stopping_ && at > 0)) return end;
+      size = std::min(events.size() - at, pair.health.batch_size(publisher.mode()));
+    }
+    if (at > 0 && !options_.may_publish())
+      return {.sent = end.sent, .looked = false, .failed = options_.retry_gate};
+    failpoint("relay.publish.before");
+    bool culprit_known = true;
+    const PublishResult result = call(pair, events.subspan(at, size), epoch, culprit_known);
+    failpoint("relay.publish.after");
+    const std::size_t sent = result.count(size);
+    end.sent += sent;
+    published_ += sent;
+    if (sent > 0) options_.metrics->increment_relay_published(sent);
+    at += sent;
+    if (sent > 0 &&
+        !book(pair, epoch, at == events.size() ? batch.seen : events[at - 1].position(), true, {})) {
+      return end;
+    }
+    if (sent == size) {
+      const MutexLock lock(mutex_);
+      pair.health.published();
+      continue;
+    }
+    options_.metrics->increment_relay_failures();
+    const double luck = random();
+    PairHealth::Failure failure;
+    {
+      const MutexLock lock(mutex_);
+      if (!pair.led || pair.epoch != epoch) return end;
+      failure = result.kind() == PublishResult::Kind::unavailable
+                    ? pair.health.unavailable(sent, luck)
+                    : pair.health.refused(sent, size, culprit_known, luck);
+      if (failure.stop) {
+        pair.state = PairState::failed;
+        pair.stop_unwritten = true;
+      }
+    }
+    const StoredEvent& culprit = events[at];
+    const std::string reason = "event " + culprit.id().str() + " at position " +
+                               std::to_string(static_cast<std::int64_t>(culprit.position())) + ": " +
+                               result.reason();
+    if (failure.dead_letter) {
+      options_.metrics->increment_relay_dead_letters();
+      options_.log(LogLevel::error, "postrider: topic '" + pair.name.topic + "', publisher '" +
+                                        pair.name.publisher + "' gave up " + reason);
+      ++at;
+      if (!book(pair, epoch, culprit.position(), false, reason)) return end;
+      continue;
+    }
+    if (!failure.counted && failure.delay == Duration::zero()) continue;  // now one by one
+    writer_.submit(pair.number, PairFailure{.name = pair.name,
+                                            .epoch = epoch,
+                                            .error = reason,
+                                            .counted = failure.counted,
+                                            .stop = failure.stop});
+    if (failure.stop) {
+      options_.log(LogLevel::error, "postrider: topic '" + pair.name.topic + "', publisher '" +
+                                        pair.name.publisher +
+                                        "' has FAILED and stands still until resumed: " + reason);
+    }
+    end.failed = failure.delay;
+    return end;
+  }
+  const MutexLock lock(mutex_);
+  if (pair.led && pair.epoch == epoch) pair.position = std::max(pair.position, batch.seen);
+  return end;
+}
+
+void Scheduler::end_run(Pair& pair, const RunEnd& end) {
+  const MutexLock lock(mutex_);
+  --pair.publisher->running;
+  pair.stage = Stage::resting;
+  if (!able(pair) || stopping_) {
+    // rests
+  } else if (end.failed.has_value()) {
+    schedule(pair, *end.failed, true);
+  } else if (pair.unwritten >= options_.unwritten_batches) {
+    pair.stage = Stage::writing;
+  } else if (end.more || pair.again || pair.position < pair.topic->last_match || !tail_.has(pair.position)) {
+    pair.again = false;
+    make_ready(pair);
+  } else {
+    schedule(pair, end.sent > 0 ? pair.options.polling_interval : pair.health.empty_poll(), false);
+  }
+  list(*pair.publisher);
+}
+
+void Scheduler::run(Pair& pair) {
+  RunEnd end;
+  try {
+    end = publish(pair);
+  } catch (const std::exception& error) {
+    options_.log(LogLevel::warning, "postrider: topic '" + pair.name.topic + "', publisher '" +
+                                        pair.name.publisher +
+                                        "' cannot go on, trying again: " + what_of(error));
+    end = {.looked = false, .failed = pair.options.polling_interval};
+  }
+  end_run(pair, end);
+}
+
+bool Scheduler::wants_refresh(SteadyPoint now) const {
+  return led_ > 0 && !refreshing_ && (refresh_wanted_ || !tail_started_) && now >= not_before_;
+}
+
+Scheduler::Pair* Scheduler::take_ready() {
+  while (tail_started_ && !runnable_.empty()) {
+    PublisherEntry& publisher = *runnable_.front();
+    runnable_.pop_front();
+    publisher.listed = false;
+    while (!publisher.ready.empty()) {
+      Pair* const pair = publisher.ready.front();
+      publisher.ready.pop_front();
+      if (pair->stage != Stage::ready) continue;
+      pair->stage = Stage::running;
+      ++publisher.running;
+      list(publisher);  // behind the others
+      return pair;
+    }
+  }
+  return nullptr;
+}
+
+bool Scheduler::step() {
+  Pair* pair = nullptr;
+  {
+    const MutexLock lock(mutex_);
+    const SteadyPoint now = options_.clock->steady_now();
+    fire_timers(now);
+    if (wants_refresh(now)) {
+      refresh_wanted_ = false;
+      refreshing_ = true;
+    } else {
+      pair = take_ready();
+      if (pair == nullptr) return false;
+    }
+  }
+  if (pair == nullptr) {
+    refresh();
+  } else {
+    run(*pair);
+  }
+  return true;
+}
+
+void Scheduler::wake() noexcept {
+  const MutexLock lock(mutex_);
+  refresh_wanted_ = true;
+  if (led_ > 0) changed_.notify_one();
+}
+
+void Scheduler::start() {
+  const MutexLock lock(mutex_);
+  started_ = true;
+  spawn();
+  spawn();
+}
+
+void Scheduler::stop() {
+  std::list<std::thread> threads;
+  std::vector<std::thread> ended;
+  {
+    const MutexLock lock(mutex_);
+    if (!started_) return;
+    stopping_ = true;
+    threads.swap(threads_);
+    ended.swap(ended_);
+    changed_.notify_all();
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::thread& thread : ended) thread.join();
+  const MutexLock lock(mutex_);
+  stopping_ = false;
+  started_ = false;
+}
+
+void Scheduler::spawn() {
+  for (std::thread& thread : ended_) thread.join();  // each is behind its last line with the mutex
+  ended_.clear();
+  try {
+    threads_.emplace_back([this] { work(); });
+  } catch (const std::system_error& error) {
+    if (threads_.empty()) throw;
+    options_.log(LogLevel::warning, "postrider: no further thread to publish with: " + what_of(error));
+  }
+}
+
+bool Scheduler::may_leave(SteadyPoint now) {
+  bool alone = waiting_ == 0 && threads_.size() < options_.max_workers;
+  if (alone && threads_.size() >= options_.workers) {
+    if (!stuck_since_.has_value()) stuck_since_ = now;
+    if (now - *stuck_since_ < grace) return false;
+  }
+  stuck_since_.reset();
+  if (alone) spawn();
+  return true;
+}
+
+void Scheduler::work() {
+  mutex_.lock();
+  while (!stopping_) {
+    const SteadyPoint now = options_.clock->steady_now();
+    fire_timers(now);
+    if (wants_refresh(now)) {
+      refresh_wanted_ = false;
+      refreshing_ = true;
+      mutex_.unlock();
+      refresh();
+      mutex_.lock();
+      continue;
+    }
+    const bool work_waits = tail_started_ && !runnable_.empty();
+    if (work_waits && may_leave(now)) {
+      Pair* const pair = take_ready();
+      if (pair == nullptr) continue;
+      mutex_.unlock();
+      run(*pair);
+      mutex_.lock();
+      if (threads_.size() > options_.workers && waiting_ > 0 && runnable_.empty() && !stopping_) {
+        const auto self = std::find_if(threads_.begin(), threads_.end(), [](const std::thread& thread) {
+          return thread.get_id() == std::this_thread::get_id();
+        });
+        ended_.push_back(std::move(*self));
+        threads_.erase(self);
+        break;
+      }
+      continue;
+    }
+    SteadyPoint until = now + far_away;
+    if (!timers_.empty()) until = std::min(until, timers_.begin()->first);
+    if (refresh_wanted_ && !refreshing_ && led_ > 0) until = std::min(until, std::max(now, not_before_));
+    if (work_waits && stuck_since_.has_value()) until = std::min(until, *stuck_since_ + grace);
+    ++waiting_;
+    options_.clock->wait_until(changed_, mutex_, until);
+    --waiting_;
+  }
+  mutex_.unlock();
+}
+
+}  // namespace postrider

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "storage/sql_relay_admin.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/sql_lease_store.hpp"
+#include "storage/sql_progress_store.hpp"
+
+namespace postrider {
+namespace {
+
+constexpr std::string_view events_table = "events";
+
+SqlQuery& where_selected(SqlQuery& query, const PairSelector& which) {
+  query.sql(" where 1 = 1");
+  return query.and_equals("topic", which.topic).and_equals("publisher", which.publisher);
+}
+
+std::optional<TimePoint> perhaps_time(const Rows::Cell& cell) {
+  if (!cell.has_value()) return std::nullopt;
+  return time_of(cell);
+}
+
+}  // namespace
+
+SqlRelayAdminStore::SqlRelayAdminStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
+
+std::vector<PairStatus> SqlRelayAdminStore::list(const PairSelector& which) {
+  const std::string events = dialect_.table_prefix + std::string(events_table);
+  SqlQuery query(dialect_);
+  query.sql("select topic, publisher, status, last_position, error_count, last_error, leader_instance, ");
+  query.micros("leader_since").sql(", ");
+  query.micros("(select max(l.heartbeat_at) from " + dialect_.table_prefix + std::string(lease_table) +
+               " as l where l.owner = p.leader_instance)");
+  query.sql(", epoch, ").micros("last_published_at").sql(", ").micros("created_at").sql(", ");
+  query.micros("updated_at").sql(", (select count(*) from ").table(dead_letter_table);
+  query.sql(" as d where d.topic = p.topic and d.publisher = p.publisher), ");
+  query.sql("(select max(e.position) from ").sql(events).sql(" as e), ");
+  query.micros("(select e.stored_at from " + events +
+               " as e where e.position > p.last_position order by e.position limit 1)");
+  query.sql(", ");
+  std::optional<TimePoint> own_now;
+  if (dialect_.clock != nullptr) {
+    own_now = dialect_.clock->now();
+    query.sql("0");
+  } else {
+    query.micros(dialect_.now);
+  }
+  query.sql(" from ").table(progress_table).sql(" as p");
+  const Rows rows = where_selected(query, which).sql(" order by topic, publisher").run();
+  std::vector<PairStatus> list;
+  list.reserve(rows.size());
+  for (const auto& row : rows.rows) {
+    PairStatus one;
+    one.name = {text(row[0]), text(row[1])};
+    one.state = pair_state(text(row[2]));
+    one.position = Position{number(row[3])};
+    one.error_count = static_cast<std::int32_t>(number(row[4]));
+    one.last_error = text(row[5]);
+    one.leader = text(row[6]);
+    one.leader_since = perhaps_time(row[7]);
+    one.leader_heartbeat = perhaps_time(row[8]);
+    one.epoch = Epoch{number(row[9])};
+    one.last_published_at = perhaps_time(row[10]);
+    one.created_at = time_of(row[11]);
+    one.updated_at = time_of(row[12]);
+    one.dead_letters = number(row[13]);
+    one.head = Position{number(row[14])};
+    if (row[15].has_value()) {
+      one.lag_events = std::max<std::int64_t>(0, number(row[14]) - number(row[3]));
+      one.lag_time = std::max(Duration::zero(), own_now.value_or(time_of(row[16])) - time_of(row[15]));
+    }
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+std::size_t SqlRelayAdminStore::change(const PairSelector& which, PairChange what) {
+  SqlQuery query(dialect_);
+  query.sql("update ").table(progress_table).sql(" set updated_at = ").now();
+  switch (what) {
+    case PairChange::pause:
+      query.sql(", status = 'PAUSED'");
+      break;
+    case PairChange::resume:
+      query.sql(", status = 'ACTIVE', error_count = 0, last_error = null");
+      break;
+    case PairChange::reset:
+      query.sql(", error_count = 0, last_error = null");
+      query.sql(", status = case when status = 'FAILED' then 'ACTIVE' else status end");
+      break;
+  }
+  return static_cast<std::size_t>(where_selected(query, which).run().affected);
+}
+
+std::size_t SqlRelayAdminStore::move_to(const PairSelector& which, Position position) {
+  SqlQuery query(dialect_);
+  query.sql("update ").table(progress_table).sql(" set updated_at = ").now();
+  query.sql(", last_position = ").bind(static_cast<std::int64_t>(position));
+  query.sql(", epoch = epoch + 1, error_count = 0, last_error = null");
+  return static_cast<std::size_t>(where_selected(query, which).run().affected);
+}
+
+std::vector<DeadLetter> SqlRelayAdminStore::dead_letters(const PairSelector& which, std::size_t limit) {
+  SqlQuery query(dialect_);
+  query.sql("select topic, publisher, position, error, ").micros("failed_at").sql(" from ");
+  where_selected(query.table(dead_letter_table), which).sql(" order by topic, publisher, position limit ");
+  const Rows rows = query.bind_limit(limit).run();
+  std::vector<DeadLetter> letters;
+  letters.reserve(rows.size());
+  for (const auto& row : rows.rows) {
+    letters.push_back({.pair = {text(row[0]), text(row[1])},
+                       .position = Position{number(row[2])},
+                       .error = text(row[3]),
+                       .failed_at = time_of(row[4])});
+  }
+  return letters;
+}
+
+std::size_t SqlRelayAdminStore::discard(const PairSelector& which, std::optional<Position> until) {
+  SqlQuery query(dialect_);
+  where_selected(query.sql("delete from ").table(dead_letter_table), which);
+  if (until.has_value()) query.sql(" and position <= ").bind(static_cast<std::int64_t>(*until));
+  return static_cast<std::size_t>(query.run().affected);
+}
+
+}  // namespace postrider
