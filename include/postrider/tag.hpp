@@ -27,7 +27,7 @@ struct Tag {
   [[nodiscard]] static Tag decode(std::string_view text);
 
   // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy 14 takes the 0 inside for a pointer
-  friend auto operator<=>(const Tag&, const Tag&) = default;
+  friend auto operator<=>(const Tag&, const Tag&) = default;  // NOLINT(modernize-use-nullptr)
 };
 
 using Tags = std::vector<Tag>;

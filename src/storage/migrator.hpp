@@ -43,8 +43,8 @@ inline constexpr std::string_view migrate_hint =
     "call storage->migrate() first, or set StorageOptions::schema to where the tables are";
 
 /// Whether a message or a statement names one of our own tables, in whichever schema or behind whichever
-/// prefix. A guess, for a better hint: somebody's own `audit_events` looks like the event store's table behind
-/// the prefix `audit`.
+/// prefix. A guess, for a better hint: somebody's own `audit_events` looks like the event store's table
+/// behind the prefix `audit`.
 [[nodiscard]] bool names_our_table(std::string_view text) noexcept;
 
 /// Throws Error(schema) unless exactly the known versions are applied; the hint says what to call.

@@ -139,6 +139,28 @@ TEST_P(RelayPublishes, HazardS10AFrozenLeaderThatWakesMovesNothing) {
   EXPECT_LT(frozen->received()[0].epoch, latch("p")->received()[0].epoch);
 }
 
+TEST_P(RelayPublishes, HazardS10TheEpochAloneRefusesALateWrite) {
+  append(5);
+  Relay a(storage(), options("a"));
+  Relay b(storage(), options("b"));
+  const auto frozen = std::make_shared<Latch>("p");
+  a.add({.name = "all"}, frozen);
+  b.add({.name = "all"}, latch("p"));
+  latch("p")->set_healthy(false);
+  frozen->answer([&](auto) {
+    clock_.advance(11s);
+    EXPECT_EQ(b.run_once(), 0U) << "it leads, and has not moved anything";
+    return PublishResult::all();
+  });
+  a.run_once();
+  EXPECT_EQ(status("all", "p").leader, b.node());
+  EXPECT_EQ(status("all", "p").position, Position{0});
+  EXPECT_EQ(metrics_.get(Counter::relay_refused_writes), 1U);
+  latch("p")->set_healthy(true);
+  clock_.advance(1s);
+  EXPECT_EQ(b.run_once(), 5U);
+}
+
 TEST_P(RelayPublishes, HazardS10WhatALeaderDidNotWriteTheNextOnePublishesAgainInOrder) {
   append(5);
   Relay a(storage(), options("a"));

@@ -208,6 +208,7 @@ class Settling {
     if (finalized.empty()) return;
     if (!removed_) {
       std::vector<std::int64_t> ids;
+      ids.reserve(finalized.size());
       for (const Settlement* one : finalized) ids.push_back(id_of(*one));
       std::sort(ids.begin(), ids.end());
       remove(ids);
