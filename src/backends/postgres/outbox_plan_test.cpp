@@ -8,72 +8,58 @@
 #include <vector>
 
 #include "backends/postgres/outbox_store.hpp"
-#include "support/postgres.hpp"
+#include "backends/postgres/plan_fixture.hpp"
 
 namespace postrider::postgres {
 namespace {
 
-using test::NativeConnection;
-using test::PostgresTest;
-
-struct Hot {
-  const char* name;
-  const Statement* statement;
-  std::string arguments;
-  std::vector<std::string> must_use;
-};
-
-class OutboxPlanTest : public PostgresTest {
+class OutboxPlanTest : public PlanTest {
  protected:
   void SetUp() override {
-    PostgresTest::SetUp();
+    PlanTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     sql_.emplace(database_->options().schema);
     connection_ = connect();
-    // Otherwise autovacuum may analyse the table in the middle, and the test would prove less than it says.
-    run(connection_, "ALTER TABLE " + table() + " SET (autovacuum_enabled = off)");
-    run(connection_, "SET client_min_messages = warning");
-    hot_ = {
-        {"any_ordered_due", &sql_->any_ordered_due, "NULL", {"outbox_event_due_ordered"}},
-        {"claim_unless_ordered",
-         &sql_->claim_unless_ordered,
-         "'n', '30 s', 200, NULL",
-         {"Index Scan using outbox_event_due on", "outbox_event_due_ordered", "Tid Scan"}},
-        {"claim_unordered",
-         &sql_->claim_unordered,
-         "'n', '30 s', 200, NULL",
-         {"Index Scan using outbox_event_due on", "Tid Scan"}},
-        {"unordered_share",
-         &sql_->unordered_share,
-         "200, NULL",
-         {"outbox_event_due on", "outbox_event_due_ordered"}},
-        {"heads",
-         &sql_->heads,
-         "'{k1,k2}', 200, NULL",
-         {"outbox_event_due_ordered", "outbox_event_key", "outbox_event_pkey"}},
-        {"followers",
-         &sql_->followers,
-         "'{k1,k2}', '{1,2}', 200, NULL, 200",
-         {"outbox_event_key", "outbox_event_pkey"}},
-        {"take", &sql_->take, "'n', '30 s', '{e1,e2}', NULL", {"outbox_event_pkey"}},
-        {"defer", &sql_->defer, "'{k1,k2}', '{1,2}', '{now,now}', NULL", {"outbox_event_key", "Tid Scan"}},
-        {"renew", &sql_->renew, "'{e1,e2}', '{1,1}', '30 s', NULL", {"outbox_event_pkey"}},
-        {"done", &sql_->done, "'{e1,e2}', 1, NULL", {"outbox_event_pkey"}},
-        {"done_each", &sql_->done_each, "'{e1,e2}', '{1,1}', NULL", {"outbox_event_pkey"}},
-        {"retry", &sql_->retry, "'{e1}', '{1}', '{1}', '{1 s}', '{x}', NULL", {"outbox_event_pkey"}},
-        {"later", &sql_->later, "'{e1}', '{1}', '{1 s}', NULL", {"outbox_event_pkey"}},
-        {"dead", &sql_->dead, "'{e1}', '{1}', '{1}', '{x}', NULL", {"outbox_event_pkey"}},
-        {"release", &sql_->release, "'{e1}', '{1}'", {"outbox_event_pkey"}},
-        {"predecessors", &sql_->predecessors, "'k1', 'e4', 10", {"outbox_event_key", "outbox_event_pkey"}},
-    };
-    // As the storage does: prepared and planned on first use, on the empty table.
-    run(connection_, "BEGIN");
-    run(connection_, settings_statement.sql);
-    for (const Hot& hot : hot_) {
-      run(connection_, std::string("PREPARE ") + hot.name + " AS " + hot.statement->sql);
-      run(connection_, std::string("EXECUTE ") + hot.name + "(" + hot.arguments + ")");
-    }
-    run(connection_, "COMMIT");
+    prepare({"outbox_event"},
+            {
+                {"any_ordered_due", &sql_->any_ordered_due, "NULL", {"outbox_event_due_ordered"}},
+                {"claim_unless_ordered",
+                 &sql_->claim_unless_ordered,
+                 "'n', '30 s', 200, NULL",
+                 {"Index Scan using outbox_event_due on", "outbox_event_due_ordered", "Tid Scan"}},
+                {"claim_unordered",
+                 &sql_->claim_unordered,
+                 "'n', '30 s', 200, NULL",
+                 {"Index Scan using outbox_event_due on", "Tid Scan"}},
+                {"unordered_share",
+                 &sql_->unordered_share,
+                 "200, NULL",
+                 {"outbox_event_due on", "outbox_event_due_ordered"}},
+                {"heads",
+                 &sql_->heads,
+                 "'{k1,k2}', 200, NULL",
+                 {"outbox_event_due_ordered", "outbox_event_key", "outbox_event_pkey"}},
+                {"followers",
+                 &sql_->followers,
+                 "'{k1,k2}', '{1,2}', 200, NULL, 200",
+                 {"outbox_event_key", "outbox_event_pkey"}},
+                {"take", &sql_->take, "'n', '30 s', '{e1,e2}', NULL", {"outbox_event_pkey"}},
+                {"defer",
+                 &sql_->defer,
+                 "'{k1,k2}', '{1,2}', '{now,now}', NULL",
+                 {"outbox_event_key", "Tid Scan"}},
+                {"renew", &sql_->renew, "'{e1,e2}', '{1,1}', '30 s', NULL", {"outbox_event_pkey"}},
+                {"done", &sql_->done, "'{e1,e2}', 1, NULL", {"outbox_event_pkey"}},
+                {"done_each", &sql_->done_each, "'{e1,e2}', '{1,1}', NULL", {"outbox_event_pkey"}},
+                {"retry", &sql_->retry, "'{e1}', '{1}', '{1}', '{1 s}', '{x}', NULL", {"outbox_event_pkey"}},
+                {"later", &sql_->later, "'{e1}', '{1}', '{1 s}', NULL", {"outbox_event_pkey"}},
+                {"dead", &sql_->dead, "'{e1}', '{1}', '{1}', '{x}', NULL", {"outbox_event_pkey"}},
+                {"release", &sql_->release, "'{e1}', '{1}'", {"outbox_event_pkey"}},
+                {"predecessors",
+                 &sql_->predecessors,
+                 "'k1', 'e4', 10",
+                 {"outbox_event_key", "outbox_event_pkey"}},
+            });
   }
 
   /// Every fourth row has a key, ten rows each; all are due, the oldest last in the table.
@@ -86,44 +72,18 @@ class OutboxPlanTest : public PostgresTest {
             std::to_string(from) + ", " + std::to_string(to) + ") AS i");
   }
 
-  void expect_good_plans(const std::string& when) {
-    run(connection_, "BEGIN");
-    run(connection_, settings_statement.sql);
-    for (const Hot& hot : hot_) {
-      PGresult* result =
-          PQexec(connection_.get(),
-                 (std::string("EXPLAIN EXECUTE ") + hot.name + "(" + hot.arguments + ")").c_str());
-      ASSERT_EQ(PQresultStatus(result), PGRES_TUPLES_OK) << PQerrorMessage(connection_.get());
-      std::string plan;
-      for (int row = 0; row < PQntuples(result); ++row) plan.append(PQgetvalue(result, row, 0)).append("\n");
-      PQclear(result);
-      const std::string where = std::string(hot.name) + ", " + when + ":\n" + plan;
-      for (const std::string& index : hot.must_use)
-        EXPECT_NE(plan.find(index), plan.npos) << index << " in " << where;
-      EXPECT_EQ(plan.find("Seq Scan"), plan.npos) << where;
-      EXPECT_EQ(plan.find("Bitmap"), plan.npos) << where;
-      EXPECT_EQ(plan.find("Hash Join"), plan.npos) << where;
-      EXPECT_EQ(plan.find("Merge Join"), plan.npos) << where;
-      // The one sort allowed would be of keys already limited; there is none at all.
-      EXPECT_EQ(plan.find("Sort "), plan.find("Sort Key: \"*SELECT* 1\"")) << where;
-    }
-    run(connection_, "ROLLBACK");
-  }
-
   std::optional<OutboxSql> sql_;
-  NativeConnection connection_;
-  std::vector<Hot> hot_;
 };
 
 TEST_F(OutboxPlanTest, StaysOnItsIndexesFromEmptyToAMillionRows) {
   expect_good_plans("empty");
   fill(1, 10'000);
   expect_good_plans("10,000 rows, not analysed");
-  run(connection_, "ANALYZE " + table());
+  analyze();
   expect_good_plans("10,000 rows, analysed");
   fill(10'001, 1'000'000);
   expect_good_plans("1,000,000 rows, analysed at 10,000");
-  run(connection_, "ANALYZE " + table());
+  analyze();
   expect_good_plans("1,000,000 rows, analysed");
 }
 

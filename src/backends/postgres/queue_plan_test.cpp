@@ -1,99 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan of every hot statement of the queue, prepared while the tables were empty, under the settings that
-// our own transactions use: see outbox_plan_test.cpp.
+// our own transactions use: see plan_fixture.hpp.
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "backends/postgres/outbox_store.hpp"
+#include "backends/postgres/plan_fixture.hpp"
 #include "backends/postgres/queue_sql.hpp"
-#include "support/postgres.hpp"
 
 namespace postrider::postgres {
 namespace {
 
-using test::NativeConnection;
-using test::PostgresTest;
-
-struct Hot {
-  const char* name;
-  const Statement* statement;
-  std::string arguments;
-  std::vector<std::string> must_use;
-};
-
-class QueuePlanTest : public PostgresTest {
+class QueuePlanTest : public PlanTest {
  protected:
   void SetUp() override {
-    PostgresTest::SetUp();
+    PlanTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     sql_.emplace(database_->options().schema);
     connection_ = connect();
-    // Otherwise autovacuum may analyse the tables in the middle, and the test would prove less than it says.
-    for (const char* name : {"event_queue", "event_log", "event_handler_state"}) {
-      run(connection_, "ALTER TABLE " + database_->table(name) + " SET (autovacuum_enabled = off)");
-    }
-    run(connection_, "SET client_min_messages = warning");
-    hot_ = {
-        {"insert", &sql_->insert, insert_arguments("NULL"), {}},
-        {"insert_deduped", &sql_->insert_deduped, insert_arguments("'{d1}'"), {"event_queue_dedupe"}},
-        {"find_deduped", &sql_->find_deduped, "'{d1}'", {"event_queue_dedupe"}},
-        {"claim",
-         &sql_->claim,
-         "'n', '30 s', '{9,0}', '{-infinity,-infinity}', '{0,0}', 10, 3, 200, true, NULL, '{X}', 2",
-         {"Index Scan using event_queue_due on", "Index Cond: ((priority = l.priority) AND (ROW(", "Tid Scan",
-          "event_queue_key"}},
-        {"probe", &sql_->probe, "", {"event_queue_key"}},
-        {"walk",
-         &sql_->walk,
-         "'a', 1, 'z', 200, NULL, '{X}'",
-         {"event_queue_key", "ROW((ordering_key)::text, id) >"}},
-        {"lock_heads", &sql_->lock_heads, "'{1,2}', NULL, '{X}'", {"event_queue_pkey"}},
-        {"lock_followers",
-         &sql_->lock_followers,
-         "'{k1,k2}', '{1,2}', 10, NULL, '{X}'",
-         {"event_queue_key", "event_queue_pkey"}},
-        {"take", &sql_->take, "'n', '30 s', '{1}', '{f}', '{f}', NULL", {"event_queue_pkey"}},
-        {"renew", &sql_->renew, "'{1,2}', '{1,1}', '30 s', NULL", {"event_queue_pkey", "Tid Scan"}},
-        {"finalize", &sql_->finalize, "'{1,2}', '{1,1}', '{2,2}', NULL, NULL", {"event_queue_pkey"}},
-        {"finalize_unnumbered",
-         &sql_->finalize_unnumbered,
-         "'{1,2}', '{1,1}', '{2,2}', NULL, NULL",
-         {"event_queue_pkey"}},
-        {"retry",
-         &sql_->retry,
-         "'{1}', '{1}', '{1 s}', '{x}', '{1}', '{h}', '{0}', '{0}', '{x}', NULL",
-         {"event_queue_pkey"}},
-        {"release", &sql_->release, "'{1}', '{1}', '{0}', NULL", {"event_queue_pkey"}},
-        {"lock_idle", &sql_->lock_idle, "'{1,2}'", {"event_queue_pkey"}},
-        {"classify", &sql_->classify, "'{1}', '{1}'", {"event_queue_pkey", "event_log_pkey"}},
-        {"save_states", &sql_->save_states, "1, 1, '{h}', '{0}', '{0}', '{x}', NULL", {"event_queue_pkey"}},
-        {"load_states", &sql_->load_states, "'{1,2}'", {"event_handler_state_pkey"}},
-        {"clean_states", &sql_->clean_states, "100", {"event_handler_state_pkey", "event_queue_pkey"}},
-        {"any_unnumbered", &sql_->any_unnumbered, "", {"event_log_unnumbered"}},
-        {"number_log", &sql_->number_log, "100", {"event_log_unnumbered", "event_log_pkey"}},
-    };
-    // As the storage does: prepared and planned on first use, on the empty tables.
-    run(connection_, "BEGIN");
-    run(connection_, settings_statement.sql);
-    for (const Hot& hot : hot_) {
-      run(connection_, std::string("PREPARE ") + hot.name + " AS " + hot.statement->sql);
-      run(connection_, execute(hot));
-    }
-    run(connection_, "ROLLBACK");
+    prepare(
+        {"event_queue", "event_log", "event_handler_state"},
+        {
+            {"insert", &sql_->insert, insert_arguments("NULL"), {}},
+            {"insert_deduped", &sql_->insert_deduped, insert_arguments("'{d1}'"), {"event_queue_dedupe"}},
+            {"find_deduped", &sql_->find_deduped, "'{d1}'", {"event_queue_dedupe"}},
+            {"claim",
+             &sql_->claim,
+             "'n', '30 s', '{9,0}', '{-infinity,-infinity}', '{0,0}', 10, 3, 200, true, NULL, '{X}', 2",
+             {"Index Scan using event_queue_due on", "Index Cond: ((priority = l.priority) AND (ROW(",
+              "Tid Scan", "event_queue_key"}},
+            {"probe", &sql_->probe, "", {"event_queue_key"}},
+            {"walk",
+             &sql_->walk,
+             "'a', 1, 'z', 200, NULL, '{X}'",
+             {"event_queue_key", "ROW((ordering_key)::text, id) >"}},
+            {"lock_heads", &sql_->lock_heads, "'{1,2}', NULL, '{X}'", {"event_queue_pkey"}},
+            {"lock_followers",
+             &sql_->lock_followers,
+             "'{k1,k2}', '{1,2}', 10, NULL, '{X}'",
+             {"event_queue_key", "event_queue_pkey"}},
+            {"take", &sql_->take, "'n', '30 s', '{1}', '{f}', '{f}', NULL", {"event_queue_pkey"}},
+            {"renew", &sql_->renew, "'{1,2}', '{1,1}', '30 s', NULL", {"event_queue_pkey", "Tid Scan"}, true},
+            {"finalize", &sql_->finalize, "'{1,2}', '{1,1}', '{2,2}', NULL, NULL", {"event_queue_pkey"}},
+            {"finalize_unnumbered",
+             &sql_->finalize_unnumbered,
+             "'{1,2}', '{1,1}', '{2,2}', NULL, NULL",
+             {"event_queue_pkey"}},
+            {"retry",
+             &sql_->retry,
+             "'{1}', '{1}', '{1 s}', '{x}', '{1}', '{h}', '{0}', '{0}', '{x}', NULL",
+             {"event_queue_pkey"}},
+            {"release", &sql_->release, "'{1}', '{1}', '{0}', NULL", {"event_queue_pkey"}},
+            {"lock_idle", &sql_->lock_idle, "'{1,2}'", {"event_queue_pkey"}},
+            {"classify", &sql_->classify, "'{1}', '{1}'", {"event_queue_pkey", "event_log_pkey"}},
+            {"save_states",
+             &sql_->save_states,
+             "1, 1, '{h}', '{0}', '{0}', '{x}', NULL",
+             {"event_queue_pkey"}},
+            {"load_states", &sql_->load_states, "'{1,2}'", {"event_handler_state_pkey"}},
+            {"clean_states", &sql_->clean_states, "100", {"event_handler_state_pkey", "event_queue_pkey"}},
+            {"any_unnumbered", &sql_->any_unnumbered, "", {"event_log_unnumbered"}},
+            {"number_log", &sql_->number_log, "100", {"event_log_unnumbered", "event_log_pkey"}},
+        });
   }
 
   [[nodiscard]] static std::string insert_arguments(const std::string& dedupe) {
     return "'{e}', '{T}', NULL, NULL, NULL, NULL, " + dedupe +
            ", NULL, ARRAY['{}'::json], NULL, '{0}', '{now}', NULL, NULL";
   }
-  [[nodiscard]] static std::string execute(const Hot& hot) {
-    std::string text = std::string("EXECUTE ") + hot.name;
-    if (!hot.arguments.empty()) text += "(" + hot.arguments + ")";
-    return text;
-  }
-
   /// Every fourth row has a key, ten rows each; all are due, the oldest last in the table. As many entries in
   /// the log, every thousandth without a number, and a state for every tenth row.
   void fill(int from, int to) {
@@ -114,36 +89,7 @@ class QueuePlanTest : public PostgresTest {
                          " (id, handler, result, updated_at) SELECT i, 'h', 0, now() " + range +
                          " WHERE i % 10 = 0");
   }
-  void analyze() {
-    for (const char* name : {"event_queue", "event_log", "event_handler_state"}) {
-      run(connection_, "ANALYZE " + database_->table(name));
-    }
-  }
-
-  void expect_good_plans(const std::string& when) {
-    run(connection_, "BEGIN");
-    run(connection_, settings_statement.sql);
-    for (const Hot& hot : hot_) {
-      PGresult* result = PQexec(connection_.get(), ("EXPLAIN " + execute(hot)).c_str());
-      ASSERT_EQ(PQresultStatus(result), PGRES_TUPLES_OK) << PQerrorMessage(connection_.get());
-      std::string plan;
-      for (int row = 0; row < PQntuples(result); ++row) plan.append(PQgetvalue(result, row, 0)).append("\n");
-      PQclear(result);
-      const std::string where = std::string(hot.name) + ", " + when + ":\n" + plan;
-      for (const std::string& part : hot.must_use)
-        EXPECT_NE(plan.find(part), plan.npos) << part << " in " << where;
-      for (const char* bad : {"Seq Scan", "Bitmap", "Hash Join", "Merge Join"})
-        EXPECT_EQ(plan.find(bad), plan.npos) << where;
-      // Only what was limited by its arguments before may be sorted.
-      const bool may_sort = std::string_view(hot.name) == "renew";
-      EXPECT_TRUE(may_sort || plan.find("Sort ") == plan.npos) << where;
-    }
-    run(connection_, "ROLLBACK");
-  }
-
   std::optional<QueueSql> sql_;
-  NativeConnection connection_;
-  std::vector<Hot> hot_;
 };
 
 TEST_F(QueuePlanTest, StaysOnItsIndexesFromEmptyToHalfAMillionRows) {
