@@ -47,7 +47,7 @@ struct EventManagerOptions {
   /// Results are written to the database when this many have come together …
   std::size_t settle_batch_size = 500;  ///< 1 to 10,000
   /// … or when the first of them has waited this long.
-  Duration settle_linger = std::chrono::milliseconds{1};
+  Duration settle_linger = std::chrono::microseconds{200};
   /// How long `stop` waits for claimed events to be handled before it gives them back.
   Duration drain_timeout = std::chrono::seconds{10};
   /// How often states of finished events are deleted.

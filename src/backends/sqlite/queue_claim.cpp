@@ -237,7 +237,7 @@ void QueueClaim::write(std::vector<Found> found, std::vector<QueuedEvent>& taken
   for (Found& one : found) {
     const auto id = static_cast<std::int64_t>(one.event.claim.id);
     if (one.fate == Fate::take) {
-      take.with(request_.owner, now_ + request_.lease.count(), one.event.crashes, now_, now_, id).run();
+      take.with(request_.owner, now_ + request_.lease.count(), now_, now_, one.event.crashes, id).run();
       take.reset();
       taken.push_back(std::move(one.event));
     } else {

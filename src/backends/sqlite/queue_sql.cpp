@@ -42,15 +42,13 @@ QueueSql::QueueSql(const Identifier& schema) {
   next_key = "select ordering_key from " + queue +
              " where ordering_key > ? and quarantined_at is null order by ordering_key, id limit 1";
   key_rows = row + " where ordering_key = ? and id > ? and quarantined_at is null order by id";
-  take = "update " + queue +
-         " set status = 1, attempts = min(max(attempts, 0), 2147483646) + 1, token = token % "
-         "1000000000000000000 + 1, owner = ?, "
-         "lease_until = ?, crashes = ?, processing_started_at = ?, updated_at = ? where id = ?";
-  take_fresh = "update " + queue +
-               " set status = 1, attempts = min(max(attempts, 0), 2147483646) + 1, token = 1, owner = ?, "
-               "lease_until = ?, "
-               "processing_started_at = ?, updated_at = ? where available_at <= ? and id in (" +
-               repeated("?") +
+  // Of its room the row gives the sixteen bytes of two times, and the owner's: it keeps its size.
+  const std::string claimed =
+      " set status = 1, attempts = min(max(attempts, 0), 2147483646) + 1, owner = ?1, "
+      "room = zeroblob(max(0, 41 - length(cast(?1 as blob)))), lease_until = ?, processing_started_at = ?, "
+      "updated_at = ?, ";
+  take = "update " + queue + claimed + "token = token % 1000000000000000000 + 1, crashes = ? where id = ?";
+  take_fresh = "update " + queue + claimed + "token = 1 where available_at <= ? and id in (" + repeated("?") +
                ") and status = 0 and token = 0 and ordering_key is null and quarantined_at is null";
   quarantine = "update " + queue + " set " + free_again +
                ", token = token % 1000000000000000000 + 1, crashes = ?, last_error = ?, quarantined_at = ?, "

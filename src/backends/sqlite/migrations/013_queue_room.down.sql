@@ -1,0 +1,1 @@
+ALTER TABLE {schema}_event_queue DROP COLUMN room;
