@@ -18,8 +18,7 @@
 #include "postrider/open.hpp"
 #include "postrider/relay_admin.hpp"
 #include "storage/stream_store.hpp"
-#include "support/child_process.hpp"
-#include "support/crash_run.hpp"
+#include "support/crash_test.hpp"
 
 namespace postrider::test {
 namespace {
@@ -27,29 +26,18 @@ namespace {
 using namespace std::chrono_literals;
 using Clock_ = std::chrono::steady_clock;
 
-const std::string program = std::string(CRASH_CHILD_DIR) + "/relay_child";
-
 struct Delivery {
   std::int64_t epoch = 0;
   std::vector<std::int64_t> positions{};
 };
 
-class RelayCrash : public ::testing::TestWithParam<BackendKind> {
+class RelayCrash : public CrashTest {
  protected:
-  void SetUp() override {
-    if (!CrashDatabase::available(GetParam())) GTEST_SKIP() << "no server. Hint: scripts/with-servers";
-    database_.emplace(GetParam());
-    storage_ = database_->open();
-    storage_->migrate();
-  }
-  void TearDown() override {
-    if (database_ && HasFailure()) database_->keep();
-  }
+  RelayCrash() : CrashTest(CRASH_CHILD_DIR "/relay_child") {}
   [[nodiscard]] std::string file() const { return database_->folder() + "/received"; }
-  [[nodiscard]] std::unique_ptr<ChildProcess> start(const std::vector<std::string>& options) {
-    std::vector<std::string> argv{program, database_->url(), database_->schema(), file()};
-    argv.insert(argv.end(), options.begin(), options.end());
-    return std::make_unique<ChildProcess>(argv);
+  [[nodiscard]] std::unique_ptr<ChildProcess> start_node(std::vector<std::string> options) const {
+    options.insert(options.begin(), file());
+    return start(options);
   }
   static std::vector<AppendEvent> events(int count, bool odd) {
     std::vector<AppendEvent> list;
@@ -140,9 +128,6 @@ class RelayCrash : public ::testing::TestWithParam<BackendKind> {
     std::cout << "[ balance  ] " << to_string(GetParam()) << ": " << all.size() << " events, " << again
               << " delivered again, " << late << " batches of an old epoch" << std::endl;
   }
-
-  std::optional<CrashDatabase> database_;
-  std::unique_ptr<Storage> storage_;
 };
 
 double seconds_since(Clock_::time_point begin) {
@@ -151,11 +136,11 @@ double seconds_since(Clock_::time_point begin) {
 
 TEST_P(RelayCrash, HazardS9AKilledLeadersPairsAreTakenOverWithinTwoSeconds) {
   for (const char* mode : {"balanced=0", "balanced=1"}) {
-    const auto a = start({mode, "lease=60000"});
+    const auto a = start_node({mode, "lease=60000"});
     ASSERT_TRUE(a->read_until("ready"));
     append(*storage_, 1);
     ASSERT_TRUE(a->read_until("d"));
-    const auto b = start({mode, "lease=60000"});
+    const auto b = start_node({mode, "lease=60000"});
     ASSERT_TRUE(b->read_until("ready"));
     const bool balanced = mode == std::string("balanced=1");
     ASSERT_TRUE(await_leaders(balanced ? 2 : 1)) << "in balanced mode b is given its share first";
@@ -198,7 +183,7 @@ void freeze_outside_transactions(ChildProcess& node, CrashDatabase& database) {
 }
 
 TEST_P(RelayCrash, HazardS10AFrozenLeaderLosesItsPairsWithItsLeaseAndItsWriteIsRefused) {
-  const auto frozen = start({"lease=2000", "hold=1"});
+  const auto frozen = start_node({"lease=2000", "hold=1"});
   ASSERT_TRUE(frozen->read_until("ready"));
   std::set<std::int64_t> all;
   const Appended first = append(*storage_, 5);
@@ -207,7 +192,7 @@ TEST_P(RelayCrash, HazardS10AFrozenLeaderLosesItsPairsWithItsLeaseAndItsWriteIsR
   ASSERT_TRUE(frozen->read_until("holding"));
   freeze_outside_transactions(*frozen, *database_);
   const auto begin = Clock_::now();
-  const auto other = start({"lease=2000"});
+  const auto other = start_node({"lease=2000"});
   ASSERT_TRUE(other->read_until("d"));
   const double took = seconds_since(begin);
   std::cout << "[ takeover ] " << to_string(GetParam()) << ": " << took << " s after a freeze, lease 2 s"
@@ -333,7 +318,7 @@ TEST_P(RelayCrash, SkipStorm) {
   });
 
   std::vector<std::unique_ptr<ChildProcess>> nodes;
-  for (int i = 0; i < 3; ++i) nodes.push_back(start(options));
+  for (int i = 0; i < 3; ++i) nodes.push_back(start_node(options));
   int kills = 0;
   int freezes = 0;
   const auto deadline = Clock_::now() + std::chrono::seconds(seconds);
@@ -342,7 +327,7 @@ TEST_P(RelayCrash, SkipStorm) {
     auto& node = nodes[random() % nodes.size()];
     if (random() % 2 == 0) {
       node->kill();
-      node = start(options);
+      node = start_node(options);
       ++kills;
     } else {
       node->freeze();
@@ -372,8 +357,7 @@ TEST_P(RelayCrash, SkipStorm) {
   expect_complete(all, odd);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, RelayCrash, ::testing::ValuesIn(crash_backends()),
-                         [](const auto& test) { return std::string(to_string(test.param)); });
+POSTRIDER_FOR_EACH_CRASH_BACKEND(RelayCrash);
 
 }  // namespace
 }  // namespace postrider::test
