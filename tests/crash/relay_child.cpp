@@ -4,11 +4,12 @@
 //   relay_child URL SCHEMA FILE [option=value ...]
 //
 // A line of the file: topic, publisher, epoch, positions of the batch. Says "ready", and "d" for each batch;
-// with hold=1 it says "holding" inside its first batch and goes on when it is told to. Ends with its input,
-// and says how many of its writes were refused.
+// with hold=1 it says "holding" inside its first batch and goes on when it is told to; with hold=2, right
+// before it writes how far it is. Ends with its input, and says how many of its writes were refused.
 #include <iostream>
 #include <utility>
 
+#include "core/failpoint.hpp"
 #include "postrider/open.hpp"
 #include "postrider/relay.hpp"
 #include "postrider/testing.hpp"
@@ -21,18 +22,21 @@ using namespace std::chrono_literals;
 
 testing::Signal held;
 
+/// Stands still until it is told to go on.
+void hold() {
+  say("holding");
+  std::string line;
+  std::getline(std::cin, line);
+  held.set();
+}
+
 class FilePublisher final : public Publisher {
  public:
   FilePublisher(std::string name, const std::string& path, bool hold)
       : name_(std::move(name)), file_(path), hold_(hold) {}
 
   PublishResult publish_batch(std::span<const StoredEvent> events, const PublishContext& context) override {
-    if (std::exchange(hold_, false)) {
-      say("holding");
-      std::string line;
-      std::getline(std::cin, line);
-      held.set();
-    }
+    if (std::exchange(hold_, false)) hold();
     std::string line = std::string(context.topic) + " " + name_ + " " +
                        std::to_string(static_cast<std::int64_t>(context.epoch));
     for (const StoredEvent& event : events) {
@@ -67,11 +71,18 @@ int run(int argc, char** argv) {
   pair.polling_interval = 100ms;
   pair.backoff.max = 400ms;
   pair.batch_size = 20;
-  const auto p = std::make_shared<FilePublisher>("p", argv[3], numbers.at("hold") != 0);
+  const auto p = std::make_shared<FilePublisher>("p", argv[3], numbers.at("hold") == 1);
   const auto q = std::make_shared<FilePublisher>("q", argv[3], false);
   relay.add({.name = "all"}, p, pair).add({.name = "all"}, q, pair);
   relay.add({.name = "odd", .required_tags = {"odd"}}, p, pair)
       .add({.name = "odd", .required_tags = {"odd"}}, q, pair);
+#if defined(POSTRIDER_FAILPOINTS)
+  if (numbers.at("hold") == 2) {
+    failpoints::set("relay.progress.before_write", [first = true]() mutable {
+      if (std::exchange(first, false)) hold();
+    });
+  }
+#endif
   relay.start();
   say("ready");
   std::string line;
