@@ -82,11 +82,12 @@ struct RelayOptions {
   std::size_t max_workers = 64;  ///< from `workers` to 1024
   /// The newest events, read once for all pairs, are kept up to this size.
   std::size_t tail_bytes = std::size_t{16} << 20U;  ///< 64 KiB to 1 GiB
-  /// A batch ends behind the event that reaches it. So at most `max_workers` times this is in flight.
+  /// A batch ends behind the event that reaches it. So at most `max_workers` times this is in flight. What is
+  /// read ahead for pairs that are behind takes at most `tail_bytes` besides.
   std::size_t batch_bytes = std::size_t{1} << 20U;  ///< 1 KiB to 256 MiB
   /// How many batches a pair may be ahead of its progress in the database, where writes are shared. As many
   /// may be published again after a crash.
-  std::size_t unwritten_batches = 16;  ///< 1 to 1000
+  std::size_t unwritten_batches = 64;  ///< 1 to 1000
   /// How often the place of pairs is written that have looked on and found nothing of their topic.
   Duration idle_checkpoint = std::chrono::seconds{10};  ///< 100 ms to 1 day
   /// How long `stop` waits for a database that is away.

@@ -28,6 +28,7 @@ Scheduler::Scheduler(StreamStore& stream, ProgressWriter& writer, Options option
       writer_(writer),
       options_(std::move(options)),
       tail_(options_.tail_bytes),
+      ahead_(options_.tail_bytes, options_.batch_bytes),
       engine_(std::random_device{}()) {}
 
 Scheduler::~Scheduler() {
@@ -130,6 +131,7 @@ void Scheduler::make_ready(Pair& pair) {
       return;
     case Stage::ready:
     case Stage::writing:
+    case Stage::reading:
       return;
     case Stage::timed:
       if (pair.failing && pair.due > options_.clock->steady_now()) return;
@@ -147,6 +149,7 @@ void Scheduler::make_ready(Pair& pair) {
 void Scheduler::lead_one(Pair& pair, const LedPair& led) {
   if (!pair.led) ++led_;
   rest(pair);
+  ahead_.drop(pair.ahead);
   pair.led = true;
   pair.doubtful = false;
   pair.epoch = led.epoch;
@@ -165,6 +168,7 @@ void Scheduler::leave_one(Pair& pair) {
   pair.stop_unwritten = false;
   --led_;
   rest(pair);
+  ahead_.drop(pair.ahead);
 }
 
 void Scheduler::lead(const std::vector<LedPair>& pairs) {
@@ -225,6 +229,7 @@ void Scheduler::set_at_rest(const std::vector<LedPair>& pairs, std::uint64_t tic
       make_ready(*pair);
     } else {
       rest(*pair);
+      ahead_.drop(pair->ahead);
     }
   }
 }
@@ -309,6 +314,7 @@ void Scheduler::on_written(const std::vector<ProgressWriter::Written>& written) 
         pair.doubtful = true;
         doubt = true;
         rest(pair);
+        ahead_.drop(pair.ahead);
       } else if (pair.stage == Stage::writing) {
         pair.stage = Stage::resting;
         make_ready(pair);

@@ -22,6 +22,7 @@
 #include "postrider/stream_query.hpp"
 #include "relay/pair.hpp"
 #include "relay/progress_writer.hpp"
+#include "relay/read_ahead.hpp"
 #include "relay/tail.hpp"
 #include "storage/progress_store.hpp"
 #include "storage/stream_store.hpp"
@@ -32,8 +33,8 @@ namespace postrider {
 /// few threads that all do whatever is next. No pair and no publisher has a thread of its own. Thread-safe.
 ///
 /// Pairs at the head live off the tail, which is read once for all of them; only one that is behind it reads
-/// for itself. A pair without events costs a timer. New events wake exactly the pairs whose topics they are
-/// of.
+/// for itself, and the next page while one is published. A pair without events costs a timer. New events wake
+/// exactly the pairs whose topics they are of.
 class Scheduler {
  public:
   struct Options {
@@ -42,7 +43,7 @@ class Scheduler {
     std::size_t max_workers = 64;
     std::size_t tail_bytes = std::size_t{16} << 20U;
     std::size_t batch_bytes = std::size_t{1} << 20U;
-    std::size_t unwritten_batches = 16;
+    std::size_t unwritten_batches = 64;
     /// Asked before each batch: whether this node's lease is surely ours at this moment. Never blocks.
     std::function<bool()> may_publish{};
     /// A write was refused: somebody else leads or moved the pair. Quick.
@@ -120,7 +121,7 @@ class Scheduler {
     std::size_t running = 0;
     bool listed = false;  ///< in runnable_
   };
-  enum class Stage { resting, timed, polling, ready, running, writing };
+  enum class Stage { resting, timed, polling, ready, running, writing, reading };
   struct Pair {
     explicit Pair(PairOptions the_options) : options(std::move(the_options)), health(options) {}
     std::size_t number = 0;
@@ -138,6 +139,7 @@ class Scheduler {
     Position position{};            ///< everything up to here is done
     Position stored{};              ///< as far as it is in the database, or on its way there
     std::size_t unwritten = 0;
+    ReadAhead::Lane ahead{};
     Stage stage = Stage::resting;
     bool failing = false;  ///< timed, because the last batch failed
     bool again = false;    ///< while it ran, something happened
@@ -171,7 +173,13 @@ class Scheduler {
   void refresh() POSTRIDER_EXCLUDES(mutex_);
   void run(Pair& pair) POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] RunEnd publish(Pair& pair) POSTRIDER_EXCLUDES(mutex_);
-  [[nodiscard]] Batch read_own(const TopicEntry& topic, Position after, std::size_t limit) const;
+  /// Nothing when the page is being read by another thread.
+  [[nodiscard]] std::optional<Batch> own_page(Pair& pair, Epoch epoch, Position after)
+      POSTRIDER_EXCLUDES(mutex_);
+  [[nodiscard]] Batch read_own(Pair& pair, Epoch epoch, Position after) POSTRIDER_EXCLUDES(mutex_);
+  void read_ahead(Pair& pair, Epoch epoch, const ReadAhead::PagePtr& page) POSTRIDER_EXCLUDES(mutex_);
+  /// Whether a thread can be spared to read ahead.
+  [[nodiscard]] bool may_read_ahead() POSTRIDER_REQUIRES(mutex_);
   [[nodiscard]] PublishResult call(Pair& pair, std::span<const StoredEvent> events, Epoch epoch,
                                    bool& culprit_known);
   /// Books what was sent. False when the pair is not ours any more.
@@ -204,6 +212,7 @@ class Scheduler {
   std::vector<Pair*> polled_ POSTRIDER_GUARDED_BY(mutex_);
 
   Tail tail_ POSTRIDER_GUARDED_BY(mutex_);
+  ReadAhead ahead_ POSTRIDER_GUARDED_BY(mutex_);
   bool tail_started_ POSTRIDER_GUARDED_BY(mutex_) = false;
   Position routed_from_ POSTRIDER_GUARDED_BY(mutex_){};
   SteadyPoint refreshed_at_ POSTRIDER_GUARDED_BY(mutex_){};

@@ -38,6 +38,8 @@ class MemoryStream final : public StreamStore {
       bytes += event.data().size();
       page.events.push_back(event);
     }
+    given_ += page.events.size();
+    changed_.notify_all();
     return page;
   }
   Position head() override {
@@ -58,6 +60,16 @@ class MemoryStream final : public StreamStore {
     const MutexLock lock(mutex_);
     return reads_;
   }
+  /// Waits until so many events were read.
+  bool await_events(std::size_t count) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+    const MutexLock lock(mutex_);
+    while (given_ < count) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      changed_.wait_until(mutex_, deadline);
+    }
+    return true;
+  }
   void break_down(bool broken) {
     const MutexLock lock(mutex_);
     broken_ = broken;
@@ -70,6 +82,8 @@ class MemoryStream final : public StreamStore {
   mutable Mutex mutex_;
   std::vector<StoredEvent> events_ POSTRIDER_GUARDED_BY(mutex_);
   int reads_ POSTRIDER_GUARDED_BY(mutex_) = 0;
+  std::size_t given_ POSTRIDER_GUARDED_BY(mutex_) = 0;
+  CondVar changed_;
   bool broken_ POSTRIDER_GUARDED_BY(mutex_) = false;
 };
 

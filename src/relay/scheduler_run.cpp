@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the scheduler's threads do: timers, the tail, batches. See also scheduler.cpp.
+// What the scheduler's threads do: timers and batches. See also scheduler.cpp and scheduler_read.cpp.
 #include <algorithm>
 #include <system_error>
 #include <utility>
@@ -12,9 +12,6 @@
 namespace postrider {
 namespace {
 
-constexpr std::size_t page_events = 1000;
-constexpr std::size_t page_bytes = std::size_t{4} << 20U;
-constexpr Duration pause_after_failed_read = std::chrono::milliseconds{500};
 /// For so long one thread stays behind to watch, while all others are held up, before it makes another one.
 constexpr Duration grace = std::chrono::milliseconds{20};
 constexpr Duration far_away = std::chrono::hours{1};
@@ -50,106 +47,6 @@ void Scheduler::fire_timers(SteadyPoint now) {
       schedule(pair, pair.health.empty_poll(), false);  // somebody else has just looked
     }
   }
-}
-
-void Scheduler::route(const std::vector<StoredEvent>& events) {
-  std::set<TopicEntry*> touched;
-  const auto offer = [&](TopicEntry* topic, const StoredEvent& event) {
-    if (!topic->topic.matches(event)) return;
-    topic->last_match = event.position();
-    touched.insert(topic);
-  };
-  for (const StoredEvent& event : events) {
-    if (const auto found = by_type_.find(event.type()); found != by_type_.end()) {
-      for (TopicEntry* const topic : found->second) offer(topic, event);
-    }
-    for (TopicEntry* const topic : any_type_) offer(topic, event);
-  }
-  for (TopicEntry* const topic : touched) {
-    for (Pair* const pair : topic->pairs) {
-      if (pair->position < topic->last_match) make_ready(*pair);
-    }
-  }
-}
-
-void Scheduler::end_polls(bool looked) {
-  for (Pair* const pair : std::exchange(polled_, {})) {
-    if (pair->stage != Stage::polling) continue;  // it has events
-    schedule(*pair, looked ? pair->health.empty_poll() : pair->health.failed_poll(), false);
-  }
-}
-
-void Scheduler::refresh() {
-  Position after{};
-  bool started = false;
-  const SteadyPoint begin = options_.clock->steady_now();
-  {
-    const MutexLock lock(mutex_);
-    after = tail_.head();
-    started = tail_started_;
-  }
-  bool looked = false;
-  std::string failure;
-  try {
-    if (!started) {
-      const Position head = stream_.head();
-      const MutexLock lock(mutex_);
-      tail_.restart(head);
-      routed_from_ = head;
-      for (const auto& [name, topic] : topics_) topic->last_match = head;
-      tail_started_ = true;
-    } else {
-      const Query all = Query::all();
-      for (bool more = true; more;) {
-        const SteadyPoint page_begin = options_.clock->steady_now();
-        ReadPage page =
-            stream_.read({.query = &all, .after = after, .limit = page_events, .max_bytes = page_bytes});
-        options_.metrics->observe_relay_read(
-            page.events.size(), true,
-            std::chrono::duration_cast<Duration>(options_.clock->steady_now() - page_begin));
-        more = page.more;
-        after = std::max(after, page.seen);
-        if (!page.events.empty()) after = std::max(after, page.events.back().position());
-        const MutexLock lock(mutex_);
-        route(page.events);
-        tail_.append(std::move(page.events), after);
-        if (stopping_ && more) break;
-      }
-    }
-    looked = true;
-  } catch (const std::exception& error) {
-    failure = what_of(error);
-  }
-  bool complain = false;
-  {
-    const MutexLock lock(mutex_);
-    refreshing_ = false;
-    if (looked) {
-      refreshed_at_ = begin;
-      complained_ = false;
-      changed_.notify_all();
-    } else {
-      not_before_ = options_.clock->steady_now() + pause_after_failed_read;
-      refresh_wanted_ = true;
-      complain = !std::exchange(complained_, true);
-    }
-    end_polls(looked);
-  }
-  if (complain)
-    options_.log(LogLevel::warning, "postrider: cannot read new events, trying again: " + failure);
-}
-
-Batch Scheduler::read_own(const TopicEntry& topic, Position after, std::size_t limit) const {
-  const SteadyPoint begin = options_.clock->steady_now();
-  ReadPage page = stream_.read(
-      {.query = &topic.query, .after = after, .limit = limit, .max_bytes = options_.batch_bytes});
-  options_.metrics->observe_relay_read(
-      page.events.size(), false, std::chrono::duration_cast<Duration>(options_.clock->steady_now() - begin));
-  Batch batch{.seen = std::max(after, page.seen), .more = page.more};
-  if (!page.events.empty()) batch.seen = std::max(batch.seen, page.events.back().position());
-  batch.events = std::move(page.events);
-  std::erase_if(batch.events, [&](const StoredEvent& event) { return !topic.topic.matches(event); });
-  return batch;
 }
 
 PublishResult Scheduler::call(Pair& pair, std::span<const StoredEvent> events, Epoch epoch,
@@ -206,7 +103,6 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
 
   Epoch epoch{};
   Position position{};
-  std::size_t room = 0;
   Batch batch;
   bool own = false;
   {
@@ -216,9 +112,7 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
     catch_up(pair);
     epoch = pair.epoch;
     position = pair.position;
-    room = (options_.unwritten_batches - std::min(options_.unwritten_batches, pair.unwritten)) *
-           pair.options.batch_size;
-    if (room == 0) return {.more = true};
+    if (pair.unwritten >= options_.unwritten_batches) return {.more = true};
     own = !tail_.has(position);
     const std::size_t most = pair.health.batch_size(publisher.mode());
     if (!own)
@@ -226,9 +120,9 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
                             options_.batch_bytes);
   }
   if (own) {
-    batch =
-        read_own(*pair.topic, position,
-                 std::clamp(page_events, pair.options.batch_size, std::max(room, pair.options.batch_size)));
+    std::optional<Batch> page = own_page(pair, epoch, position);
+    if (!page.has_value()) return {.more = true};
+    batch = *std::move(page);
   }
   RunEnd end{.more = batch.more};
   const std::span<const StoredEvent> events(batch.events);
@@ -243,6 +137,16 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
     {
       const MutexLock lock(mutex_);
       if (!able(pair) || pair.epoch != epoch || (stopping_ && at > 0)) return end;
+      if (pair.unwritten >= options_.unwritten_batches) {
+        if (own) {
+          ahead_.put_back(pair.ahead, pair.number, pair.position,
+                          {.events = {events.begin() + static_cast<std::ptrdiff_t>(at), events.end()},
+                           .seen = batch.seen,
+                           .more = batch.more});
+        }
+        end.more = true;
+        return end;
+      }
       size = std::min(events.size() - at, pair.health.batch_size(publisher.mode()));
     }
     if (at > 0 && !options_.may_publish())
@@ -315,14 +219,21 @@ void Scheduler::end_run(Pair& pair, const RunEnd& end) {
   --pair.publisher->running;
   pair.stage = Stage::resting;
   if (!able(pair) || stopping_) {
-    // rests
+    ahead_.drop(pair.ahead);  // and rests
   } else if (end.failed.has_value()) {
+    ahead_.drop(pair.ahead);
     schedule(pair, *end.failed, true);
   } else if (pair.unwritten >= options_.unwritten_batches) {
     pair.stage = Stage::writing;
   } else if (end.more || pair.again || pair.position < pair.topic->last_match || !tail_.has(pair.position)) {
     pair.again = false;
-    make_ready(pair);
+    const ReadAhead::Lane& ahead = pair.ahead;
+    if (!ahead.pages.empty() && ahead.pages.front()->after == pair.position &&
+        ahead.pages.front()->state == ReadAhead::Page::State::reading) {
+      pair.stage = Stage::reading;
+    } else {
+      make_ready(pair);
+    }
   } else {
     schedule(pair, end.sent > 0 ? pair.options.polling_interval : pair.health.empty_poll(), false);
   }
@@ -467,6 +378,15 @@ void Scheduler::work() {
         threads_.erase(self);
         break;
       }
+      continue;
+    }
+    if (may_read_ahead()) {
+      const ReadAhead::PagePtr page = ahead_.begin();
+      Pair& pair = *pairs_[page->pair];
+      const Epoch epoch = pair.epoch;
+      mutex_.unlock();
+      read_ahead(pair, epoch, page);
+      mutex_.lock();
       continue;
     }
     SteadyPoint until = now + far_away;

@@ -286,6 +286,49 @@ TEST_F(SchedulerTest, APairIsNotFurtherAheadOfItsProgressThanAllowed) {
   EXPECT_EQ(latch->positions(), range(1, 1000));
 }
 
+TEST_F(SchedulerTest, ALaggardsNextPagesAreReadWhileOneIsPublished) {
+  make({}, &Clock::system());
+  stream_.add(5000);
+  testing::Signal release;
+  const auto latch = add("t", "p");
+  latch->answer([&](auto) {
+    (void)release.await();
+    return PublishResult::all();
+  });
+  writer_->start();
+  scheduler_->start();
+  lead("t", "p");
+  // Its own page and two more, and no further as long as the first batch is not published.
+  EXPECT_TRUE(stream_.await_events(3000));
+  release.set();
+  EXPECT_TRUE(latch->await(5000));
+  scheduler_->stop();
+  EXPECT_EQ(latch->positions(), range(1, 5000));
+  EXPECT_LE(metrics_.get(Counter::relay_own_reads), 6U) << "no page twice";
+}
+
+TEST_F(SchedulerTest, PagesReadAheadAreForgottenWhenThePairIsMoved) {
+  make({}, &Clock::system());
+  stream_.add(3000);
+  testing::Signal release;
+  const auto latch = add("t", "p");
+  latch->answer([&](auto) {
+    (void)release.await();
+    return PublishResult::all();
+  });
+  writer_->start();
+  scheduler_->start();
+  lead("t", "p", 500);
+  EXPECT_TRUE(stream_.await_events(2500));
+  lead("t", "p", 0, 2);  // rewound, as the leader sees it
+  release.set();
+  EXPECT_TRUE(latch->await(100 + 3000)) << "the batch that was begun, and then all";
+  scheduler_->stop();
+  std::vector<Position> expected = range(501, 600);
+  for (const Position one : range(1, 3000)) expected.push_back(one);
+  EXPECT_EQ(latch->positions(), expected);
+}
+
 TEST_F(SchedulerTest, BatchesEndWhereTheirBytesDo) {
   make({.batch_bytes = 2000});
   const auto latch = add("t", "p");

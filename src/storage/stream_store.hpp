@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -33,6 +34,10 @@ struct ReadRequest {
   std::size_t limit = 1000;
   std::size_t max_bytes = 4U << 20U;  ///< a page ends behind the event that reaches it
   bool backwards = false;             ///< from `until` down to behind `after`
+  /// When there is more behind the page: called with its `seen`, by stores that know it before they have made
+  /// events of its rows, so that the next page can be asked for meanwhile. Quick; not another call of the
+  /// store.
+  std::function<void(Position)> located{};
 };
 
 struct ReadPage {

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "postrider/async_logger.hpp"
+#include "support/child_main.hpp"
 
 namespace postrider::test {
 namespace {
@@ -133,10 +134,5 @@ int run(int argc, char** argv) {
 }  // namespace postrider::test
 
 int main(int argc, char** argv) {
-  try {
-    return postrider::test::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::cerr << "logger_child: " << error.what() << std::endl;
-    return 1;
-  }
+  return postrider::test::child_main(argc, argv, postrider::test::run);
 }

@@ -25,6 +25,7 @@
 #include "postrider/postrider.hpp"
 #include "postrider/testing.hpp"
 #include "support/balance.hpp"
+#include "support/child_main.hpp"
 #include "support/shop.hpp"
 
 namespace postrider::test {
@@ -58,18 +59,8 @@ Settings parse(int argc, char** argv) {
   if (argc < 5)
     throw std::invalid_argument("usage: outbox_child URL SCHEMA NOTES GENERATION [option=value ...]");
   Settings settings{.url = argv[1], .schema = argv[2], .notes = argv[3], .generation = std::stoi(argv[4])};
-  for (int i = 5; i < argc; ++i) {
-    const std::string text = argv[i];
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos) throw std::invalid_argument(text);
-    settings.numbers.at(text.substr(0, equals)) = std::stol(text.substr(equals + 1));
-  }
+  settings.numbers = child_numbers(argc, argv, 5, std::move(settings.numbers));
   return settings;
-}
-
-void say(std::string line) {
-  line += '\n';
-  if (::write(STDOUT_FILENO, line.data(), line.size()) < 0) ::_exit(3);  // whom for?
 }
 
 /// Holds listeners until "go".
@@ -267,7 +258,8 @@ OutboxOptions options_of(const Settings& settings, RecordingMetrics& metrics) {
   return options;
 }
 
-void serve(const Settings& settings) {
+int serve(int argc, char** argv) {
+  const Settings settings = parse(argc, argv);
   const NoteFile notes(settings.notes, settings.generation);
   StorageOptions storage_options;
   storage_options.schema = Identifier(settings.schema);
@@ -318,10 +310,5 @@ void serve(const Settings& settings) {
 }  // namespace postrider::test
 
 int main(int argc, char** argv) {
-  try {
-    postrider::test::serve(postrider::test::parse(argc, argv));
-  } catch (const std::exception& error) {
-    std::cerr << "outbox_child: " << error.what() << std::endl;
-    return 1;
-  }
+  return postrider::test::child_main(argc, argv, postrider::test::serve);
 }

@@ -7,38 +7,18 @@
 #include <optional>
 
 #include "postrider/postrider.hpp"
-#include "support/child_process.hpp"
-#include "support/crash_run.hpp"
+#include "support/crash_test.hpp"
 
 namespace postrider::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-const std::string program = std::string(CRASH_CHILD_DIR) + "/projection_child";
-
-class ProjectionCrash : public ::testing::TestWithParam<BackendKind> {
+class ProjectionCrash : public CrashTest {
  protected:
-  void SetUp() override {
-    if (!CrashDatabase::available(GetParam())) GTEST_SKIP() << "no server. Hint: scripts/with-servers";
-    database_.emplace(GetParam());
-    storage_ = database_->open();
-    storage_->migrate();
-    view_ = database_->schema() + (GetParam() == BackendKind::postgres ? "." : "_") + "view";
-    define("create table " + view_ + " (seq bigint not null)");
-  }
-  void TearDown() override {
-    if (!database_) return;
-    if (HasFailure()) {
-      database_->keep();
-    } else {
-      define("drop table " + view_);
-    }
-  }
-  void define(const std::string& sql) {
-    Transaction tx = storage_->begin();
-    tx.execute(sql);
-    tx.commit();
+  ProjectionCrash() : CrashTest(CRASH_CHILD_DIR "/projection_child") {}
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> tables() const override {
+    return {{"view", "seq bigint not null"}};
   }
   void finish(EventQueue& queue, int count) {
     for (int i = 0; i < count; ++i) {
@@ -48,42 +28,33 @@ class ProjectionCrash : public ::testing::TestWithParam<BackendKind> {
     }
   }
   /// How a node ends that is to bring the view up to the end of the log.
-  std::optional<ProcessEnd> run(const std::string& failpoint = {}) {
-    ChildProcess::Environment environment;
-    if (!failpoint.empty()) environment.emplace_back("POSTRIDER_FAILPOINT", failpoint);
-    ChildProcess child({program, database_->url(), database_->schema(), view_, std::to_string(published_)},
-                       environment);
-    return child.wait(90s);
+  std::optional<ProcessEnd> project(const std::string& failpoint = {}) {
+    return start({table("view"), std::to_string(published_)}, failpoint)->wait(90s);
   }
 
-  std::optional<CrashDatabase> database_;
-  std::unique_ptr<Storage> storage_;
-  std::string view_;
   int published_ = 0;
 };
 
 TEST_P(ProjectionCrash, EveryEntryIsInTheViewOnceWhereverANodeIsKilled) {
   EventQueue queue(*storage_, {.log = [](LogLevel, std::string_view) {}});
   int kills = 0;
-  for (const std::string point :
+  for (const std::string name :
        {"projection.read.after", "projection.handle.after", "projection.commit.before",
         "projection.commit.after", "projection.skip.before_commit", "<backend>.commit.before",
         "<backend>.commit.after"}) {
-    std::string name = point;
-    if (name.starts_with('<')) name.replace(0, name.find('>') + 1, to_string(GetParam()));
     for (const char* when : {"", "@2"}) {
       finish(queue, 20);
-      const auto end = run(name + "=kill" + when);
-      ASSERT_TRUE(end.has_value()) << point << when;
-      EXPECT_TRUE(end->killed()) << point << when << ": " << end->text();
+      const auto end = project(point(name) + "=kill" + when);
+      ASSERT_TRUE(end.has_value()) << name << when;
+      EXPECT_TRUE(end->killed()) << name << when << ": " << end->text();
       ++kills;
     }
   }
-  const auto last = run();
+  const auto last = project();
   ASSERT_TRUE(last && last->ok());
   EXPECT_EQ(kills, 14);
   Transaction tx = storage_->begin();
-  const Rows rows = tx.execute("select seq, count(*) from " + view_ + " group by seq order by seq");
+  const Rows rows = tx.execute("select seq, count(*) from " + table("view") + " group by seq order by seq");
   tx.rollback();
   EXPECT_EQ(rows.size(), static_cast<std::size_t>(published_ - published_ / 10));
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -93,8 +64,7 @@ TEST_P(ProjectionCrash, EveryEntryIsInTheViewOnceWhereverANodeIsKilled) {
   EXPECT_EQ(ProjectionAdmin(*storage_).status("view").skipped, published_ / 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, ProjectionCrash, ::testing::ValuesIn(crash_backends()),
-                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
+POSTRIDER_FOR_EACH_CRASH_BACKEND(ProjectionCrash);
 
 }  // namespace
 }  // namespace postrider::test

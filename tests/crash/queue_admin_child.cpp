@@ -2,40 +2,42 @@
 // An operator's program that the crash tests kill in the middle of a verb.
 //
 //   queue_admin_child URL SCHEMA VERB
-#include <iostream>
 #include <string>
 
 #include "postrider/postrider.hpp"
+#include "support/child_main.hpp"
 
-int main(int argc, char** argv) {
-  using namespace postrider;
-  using namespace std::chrono_literals;
-  if (argc != 4) {
-    std::cerr << "usage: queue_admin_child URL SCHEMA VERB\n";
+namespace postrider::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+int run(int argc, char** argv) {
+  if (argc != 4) throw std::invalid_argument("usage: queue_admin_child URL SCHEMA VERB");
+  StorageOptions options;
+  options.schema = Identifier(argv[2]);
+  const auto storage = open(argv[1], options);
+  QueueAdmin admin{*storage};
+  const std::string verb = argv[3];
+  if (verb == "cancel") {
+    admin.cancel({}, "why");
+  } else if (verb == "requeue") {
+    admin.requeue({.statuses = {QueueStatus::processing}});
+  } else if (verb == "release") {
+    admin.release({});
+  } else if (verb == "replay") {
+    admin.replay({});
+  } else if (verb == "purge") {
+    (void)admin.purge_log({.older_than = 0s, .batch_size = 200});
+  } else {
     return 2;
   }
-  try {
-    StorageOptions options;
-    options.schema = Identifier(argv[2]);
-    const auto storage = open(argv[1], options);
-    QueueAdmin admin{*storage};
-    const std::string verb = argv[3];
-    if (verb == "cancel") {
-      admin.cancel({}, "why");
-    } else if (verb == "requeue") {
-      admin.requeue({.statuses = {QueueStatus::processing}});
-    } else if (verb == "release") {
-      admin.release({});
-    } else if (verb == "replay") {
-      admin.replay({});
-    } else if (verb == "purge") {
-      (void)admin.purge_log({.older_than = 0s, .batch_size = 200});
-    } else {
-      return 2;
-    }
-    return 0;
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << '\n';
-    return 1;
-  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace postrider::test
+
+int main(int argc, char** argv) {
+  return postrider::test::child_main(argc, argv, postrider::test::run);
 }

@@ -7,38 +7,29 @@
 #include <optional>
 
 #include "postrider/postrider.hpp"
-#include "support/child_process.hpp"
-#include "support/crash_run.hpp"
+#include "support/crash_test.hpp"
 
 namespace postrider::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-const std::string program = std::string(CRASH_CHILD_DIR) + "/queue_admin_child";
-
-class QueueAdminCrash : public ::testing::TestWithParam<BackendKind> {
+class QueueAdminCrash : public CrashTest {
  protected:
+  QueueAdminCrash() : CrashTest(CRASH_CHILD_DIR "/queue_admin_child") {}
   static constexpr std::int64_t batch = 200;  // of the verbs, in one transaction
   static constexpr std::int64_t total = 450;
 
   void SetUp() override {
-    if (!CrashDatabase::available(GetParam())) GTEST_SKIP() << "no server. Hint: scripts/with-servers";
-    database_.emplace(GetParam());
-    storage_ = database_->open();
-    storage_->migrate();
+    CrashTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
     queue_.emplace(*storage_, QueueOptions{.log = [](LogLevel, std::string_view) {}});
   }
-  void TearDown() override {
-    if (database_ && HasFailure()) database_->keep();
+  std::int64_t number_in(const std::string& name, const std::string& what) {
+    return number("select " + what + " from " + table(name));
   }
-  std::int64_t number(const std::string& what, const std::string& table, const std::string& where = "1 = 1") {
-    const std::string name = database_->schema() + (GetParam() == BackendKind::postgres ? "." : "_") + table;
-    Transaction tx = storage_->begin();
-    return tx.execute("select " + what + " from " + name + " where " + where).integer(0, 0);
-  }
-  std::int64_t count(const std::string& table, const std::string& where = "1 = 1") {
-    return number("count(*)", table, where);
+  std::int64_t count(const std::string& name, const std::string& where = "1 = 1") {
+    return number_in(name + " where " + where, "count(*)");
   }
   void publish() {
     std::vector<Event> events;
@@ -50,24 +41,16 @@ class QueueAdminCrash : public ::testing::TestWithParam<BackendKind> {
     for (const QueuedEvent& one : queue_->poll(total))
       ASSERT_EQ(queue_->finalize(one.claim), Settled::applied);
   }
-  std::optional<ProcessEnd> run(const std::string& verb, const std::string& failpoint = {}) {
-    ChildProcess::Environment environment;
-    if (!failpoint.empty()) environment.emplace_back("POSTRIDER_FAILPOINT", failpoint);
-    ChildProcess child({program, database_->url(), database_->schema(), verb}, environment);
-    return child.wait(90s);
-  }
   void killed(const std::string& verb, const std::string& failpoint) {
-    const auto end = run(verb, failpoint);
+    const auto end = start({verb}, failpoint)->wait(90s);
     ASSERT_TRUE(end.has_value()) << failpoint;
     EXPECT_TRUE(end->killed()) << failpoint << ": " << end->text();
   }
   void done(const std::string& verb) {
-    const auto end = run(verb);
+    const auto end = start({verb})->wait(90s);
     ASSERT_TRUE(end && end->ok());
   }
 
-  std::optional<CrashDatabase> database_;
-  std::unique_ptr<Storage> storage_;
   std::optional<EventQueue> queue_;
 };
 
@@ -83,7 +66,7 @@ TEST_P(QueueAdminCrash, ACancelledEventIsInTheLogOnceAndNumbered) {
   done("cancel");
   EXPECT_EQ(count("event_queue"), 0);
   EXPECT_EQ(count("event_log"), total);
-  EXPECT_EQ(number("count(distinct id)", "event_log"), total);
+  EXPECT_EQ(number_in("event_log", "count(distinct id)"), total);
   EXPECT_EQ(EventLog(*storage_).head(), LogSeq{total}) << "those of the killed ones have numbers too";
 }
 
@@ -100,12 +83,7 @@ TEST_P(QueueAdminCrash, ARequeuedEventIsPendingOrAsItWas) {
 
 TEST_P(QueueAdminCrash, AReleasedEventIsOutOfQuarantineOrAsItWas) {
   publish();
-  {
-    Transaction tx = storage_->begin();
-    const std::string name = database_->schema() + (GetParam() == BackendKind::postgres ? "." : "_");
-    tx.execute("update " + name + "event_queue set crashes = 3, quarantined_at = created_at");
-    tx.commit();
-  }
+  run("update " + table("event_queue") + " set crashes = 3, quarantined_at = created_at");
   killed("release", "queue.admin.before_commit=kill");
   EXPECT_EQ(count("event_queue", "quarantined_at is not null and crashes = 3"), total);
   killed("release", "queue.admin.after_commit=kill");
@@ -120,20 +98,19 @@ TEST_P(QueueAdminCrash, AReplayStopsBetweenTwoBatches) {
   killed("replay", "queue.admin.replayed=kill");
   EXPECT_EQ(count("event_queue"), batch) << "published whole or not at all";
   EXPECT_EQ(count("event_log"), total) << "the log stays";
-  EXPECT_EQ(number("count(distinct event_id)", "event_queue"), batch);
+  EXPECT_EQ(number_in("event_queue", "count(distinct event_id)"), batch);
 }
 
 TEST_P(QueueAdminCrash, APurgeStopsBetweenTwoBatches) {
   finish_all();
   killed("purge", "queue.admin.purged=kill");
   EXPECT_EQ(count("event_log"), total - batch);
-  EXPECT_EQ(number("min(seq)", "event_log"), batch + 1) << "the oldest ones, in order";
+  EXPECT_EQ(number_in("event_log", "min(seq)"), batch + 1) << "the oldest ones, in order";
   done("purge");
   EXPECT_EQ(count("event_log"), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, QueueAdminCrash, ::testing::ValuesIn(crash_backends()),
-                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
+POSTRIDER_FOR_EACH_CRASH_BACKEND(QueueAdminCrash);
 
 }  // namespace
 }  // namespace postrider::test

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "postrider/postrider.hpp"
+#include "support/child_main.hpp"
 
 namespace postrider::test {
 namespace {
@@ -24,18 +25,14 @@ using namespace std::chrono_literals;
 struct Settings {
   std::string url;
   std::string schema;
-  std::map<std::string, long> numbers{{"workers", 8}, {"lease", 300}, {"crashes", 0},
-                                      {"batch", 40},  {"seed", 1},    {"slow", 50}};
+  ChildNumbers numbers{{"workers", 8}, {"lease", 300}, {"crashes", 0},
+                       {"batch", 40},  {"seed", 1},    {"slow", 50}};
 };
 
 Settings parse(int argc, char** argv) {
   if (argc < 3) throw std::invalid_argument("usage: queue_child URL SCHEMA [option=value ...]");
   Settings settings{.url = argv[1], .schema = argv[2]};
-  for (int i = 3; i < argc; ++i) {
-    const std::string option = argv[i];
-    const std::size_t equals = option.find('=');
-    settings.numbers.at(option.substr(0, equals)) = std::stol(option.substr(equals + 1));
-  }
+  settings.numbers = child_numbers(argc, argv, 3, std::move(settings.numbers));
   return settings;
 }
 
@@ -53,13 +50,8 @@ class Dice {
   std::mt19937 engine_;
 };
 
-void say(const std::string& line) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  std::cout << line << std::endl;
-}
-
-void run(const Settings& settings) {
+int run(int argc, char** argv) {
+  const Settings settings = parse(argc, argv);
   const std::string& schema = settings.schema;
   const auto storage = open(settings.url, {.pool_size = 16, .schema = Identifier(schema)});
   const std::string table =
@@ -105,17 +97,12 @@ void run(const Settings& settings) {
   while (std::getline(std::cin, line)) {
   }
   manager.stop();
+  return 0;
 }
 
 }  // namespace
 }  // namespace postrider::test
 
 int main(int argc, char** argv) {
-  try {
-    postrider::test::run(postrider::test::parse(argc, argv));
-    return 0;
-  } catch (const std::exception& error) {
-    std::cerr << "queue_child: " << error.what() << std::endl;
-    return 1;
-  }
+  return postrider::test::child_main(argc, argv, postrider::test::run);
 }

@@ -12,50 +12,22 @@
 
 #include "postrider/postrider.hpp"
 #include "storage/queue_store.hpp"
-#include "support/child_process.hpp"
-#include "support/crash_run.hpp"
+#include "support/crash_test.hpp"
 
 namespace postrider::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-const std::string program = std::string(CRASH_CHILD_DIR) + "/queue_child";
-
-class QueueCrash : public ::testing::TestWithParam<BackendKind> {
+class QueueCrash : public CrashTest {
  protected:
-  void SetUp() override {
-    if (!CrashDatabase::available(GetParam())) GTEST_SKIP() << "no server. Hint: scripts/with-servers";
-    database_.emplace(GetParam());
-    storage_ = database_->open();
-    storage_->migrate();
-    Transaction tx = storage_->begin();
-    tx.execute("create table " + table("effect") + " (id bigint not null)");
-    tx.commit();
+  QueueCrash() : CrashTest(CRASH_CHILD_DIR "/queue_child") {}
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> tables() const override {
+    return {{"effect", "id bigint not null"}};
   }
-  void TearDown() override {
-    if (!database_) return;
-    if (HasFailure()) {
-      database_->keep();
-    } else {
-      Transaction tx = storage_->begin();
-      tx.execute("drop table " + table("effect"));
-      tx.commit();
-    }
-  }
-
-  [[nodiscard]] std::string table(const std::string& name) const {
-    return database_->schema() + (GetParam() == BackendKind::postgres ? "." : "_") + name;
-  }
-  std::int64_t number(const std::string& sql) {
-    Transaction tx = storage_->begin();
-    return tx.execute(sql).integer(0, 0);
-  }
-  [[nodiscard]] std::unique_ptr<ChildProcess> start(std::vector<std::string> options) {
-    std::vector<std::string> argv{program, database_->url(), database_->schema()};
-    argv.push_back("seed=" + std::to_string(++started_));
-    argv.insert(argv.end(), options.begin(), options.end());
-    return std::make_unique<ChildProcess>(argv);
+  [[nodiscard]] std::unique_ptr<ChildProcess> start_next(std::vector<std::string> options) {
+    options.push_back("seed=" + std::to_string(++started_));
+    return start(options);
   }
   /// Waits until nothing is left in the queue but what is in quarantine. False when that takes too long.
   bool await_empty(std::chrono::seconds timeout = 120s) {
@@ -89,8 +61,6 @@ class QueueCrash : public ::testing::TestWithParam<BackendKind> {
     EXPECT_EQ(number("select count(distinct id) from " + table("effect")), published);
   }
 
-  std::optional<CrashDatabase> database_;
-  std::unique_ptr<Storage> storage_;
   int started_ = 0;
 };
 
@@ -106,7 +76,7 @@ TEST_P(QueueCrash, RandomKillsAndStops) {
   EventQueue queue(*storage_, {.log = [](LogLevel, std::string_view) {}});
   std::array<std::unique_ptr<ChildProcess>, 3> nodes;
   for (auto& node : nodes) {
-    node = start({});
+    node = start_next({});
     ASSERT_TRUE(node->read_until("ready"));
   }
   int published = 0;
@@ -123,7 +93,7 @@ TEST_P(QueueCrash, RandomKillsAndStops) {
       victim->signal(SIGCONT);
     }
     victim->kill();
-    victim = start({});
+    victim = start_next({});
     ASSERT_TRUE(victim->read_until("ready"));
   }
   EXPECT_TRUE(await_empty());
@@ -148,13 +118,13 @@ TEST_P(QueueCrash, HazardQ7AHandlerThatAbortsEndsInQuarantine) {
   const auto quarantined = [&] {
     return number("select count(*) from " + table("event_queue") + " where quarantined_at is not null");
   };
-  for (auto& node : nodes) node = start({"crashes=3", "slow=0"});
+  for (auto& node : nodes) node = start_next({"crashes=3", "slow=0"});
   const auto deadline = std::chrono::steady_clock::now() + 120s;
   while (quarantined() == 0 && std::chrono::steady_clock::now() < deadline) {
     for (auto& node : nodes) {
       if (!node->wait(20ms)) continue;
       ++deaths;
-      node = start({"crashes=3", "slow=0"});
+      node = start_next({"crashes=3", "slow=0"});
     }
   }
   EXPECT_EQ(quarantined(), 1);
@@ -171,8 +141,7 @@ TEST_P(QueueCrash, HazardQ7AHandlerThatAbortsEndsInQuarantine) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, QueueCrash, ::testing::ValuesIn(crash_backends()),
-                         [](const auto& chosen) { return std::string(to_string(chosen.param)); });
+POSTRIDER_FOR_EACH_CRASH_BACKEND(QueueCrash);
 
 }  // namespace
 }  // namespace postrider::test

@@ -4,57 +4,45 @@
 //   relay_child URL SCHEMA FILE [option=value ...]
 //
 // A line of the file: topic, publisher, epoch, positions of the batch. Says "ready", and "d" for each batch;
-// with hold=1 it says "holding" inside its first batch and goes on when it is told to. Ends with its input,
-// and says how many of its writes were refused.
-#include <fcntl.h>
-#include <unistd.h>
-
+// with hold=1 it says "holding" inside its first batch and goes on when it is told to; with hold=2, right
+// before it writes how far it is. Ends with its input, and says how many of its writes were refused.
 #include <iostream>
-#include <map>
-#include <mutex>
+#include <utility>
 
+#include "core/failpoint.hpp"
 #include "postrider/open.hpp"
 #include "postrider/relay.hpp"
 #include "postrider/testing.hpp"
+#include "support/child_main.hpp"
 
 namespace postrider::test {
 namespace {
 
 using namespace std::chrono_literals;
 
-void say(const std::string& line) {
-  static std::mutex mutex;
-  const std::lock_guard lock(mutex);
-  std::cout << line << std::endl;
-}
-
 testing::Signal held;
 
-/// Appends lines; each is written whole, whoever else writes.
+/// Stands still until it is told to go on.
+void hold() {
+  say("holding");
+  std::string line;
+  std::getline(std::cin, line);
+  held.set();
+}
+
 class FilePublisher final : public Publisher {
  public:
   FilePublisher(std::string name, const std::string& path, bool hold)
-      : name_(std::move(name)),
-        fd_(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600)),
-        hold_(hold) {}
-  ~FilePublisher() override { ::close(fd_); }
+      : name_(std::move(name)), file_(path), hold_(hold) {}
 
   PublishResult publish_batch(std::span<const StoredEvent> events, const PublishContext& context) override {
-    if (std::exchange(hold_, false)) {
-      say("holding");
-      std::string line;
-      std::getline(std::cin, line);
-      held.set();
-    }
+    if (std::exchange(hold_, false)) hold();
     std::string line = std::string(context.topic) + " " + name_ + " " +
                        std::to_string(static_cast<std::int64_t>(context.epoch));
     for (const StoredEvent& event : events) {
       line += " " + std::to_string(static_cast<std::int64_t>(event.position()));
     }
-    line += "\n";
-    if (::write(fd_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
-      return PublishResult::unavailable(0, "the file is full");
-    }
+    if (!file_.write(line)) return PublishResult::unavailable(0, "the file is full");
     say("d");
     return PublishResult::all();
   }
@@ -62,18 +50,14 @@ class FilePublisher final : public Publisher {
 
  private:
   const std::string name_;
-  const int fd_;
+  const LineFile file_;
   bool hold_;
 };
 
 int run(int argc, char** argv) {
   if (argc < 4) throw std::invalid_argument("usage: relay_child URL SCHEMA FILE [option=value ...]");
-  std::map<std::string, long> numbers{{"lease", 10'000}, {"heartbeat", 500}, {"balanced", 0}, {"hold", 0}};
-  for (int i = 4; i < argc; ++i) {
-    const std::string option = argv[i];
-    const std::size_t equals = option.find('=');
-    numbers.at(option.substr(0, equals)) = std::stol(option.substr(equals + 1));
-  }
+  const ChildNumbers numbers =
+      child_numbers(argc, argv, 4, {{"lease", 10'000}, {"heartbeat", 500}, {"balanced", 0}, {"hold", 0}});
   const auto storage = open(argv[1], {.schema = Identifier(argv[2])});
   testing::RecordingMetrics metrics;
   RelayOptions options;
@@ -87,11 +71,18 @@ int run(int argc, char** argv) {
   pair.polling_interval = 100ms;
   pair.backoff.max = 400ms;
   pair.batch_size = 20;
-  const auto p = std::make_shared<FilePublisher>("p", argv[3], numbers.at("hold") != 0);
+  const auto p = std::make_shared<FilePublisher>("p", argv[3], numbers.at("hold") == 1);
   const auto q = std::make_shared<FilePublisher>("q", argv[3], false);
   relay.add({.name = "all"}, p, pair).add({.name = "all"}, q, pair);
   relay.add({.name = "odd", .required_tags = {"odd"}}, p, pair)
       .add({.name = "odd", .required_tags = {"odd"}}, q, pair);
+#if defined(POSTRIDER_FAILPOINTS)
+  if (numbers.at("hold") == 2) {
+    failpoints::set("relay.progress.before_write", [first = true]() mutable {
+      if (std::exchange(first, false)) hold();
+    });
+  }
+#endif
   relay.start();
   say("ready");
   std::string line;
@@ -107,10 +98,5 @@ int run(int argc, char** argv) {
 }  // namespace postrider::test
 
 int main(int argc, char** argv) {
-  try {
-    return postrider::test::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::cerr << "relay_child: " << error.what() << std::endl;
-    return 1;
-  }
+  return postrider::test::child_main(argc, argv, postrider::test::run);
 }

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writers of the storm, on one event store:
 //
-//   stream_child URL SCHEMA SEED WRITERS APPENDS
+//   stream_child URL SCHEMA SEED WRITERS APPENDS FILE
 //
 // Each append says in its events which query it was conditional on and the position it had seen, and how many
-// events belong to it, so that the test can recompute the decision. Says "a" for each append that was
-// accepted or refused, and "done ACCEPTED CONFLICTS" at the end.
+// events belong to it, so that the test can recompute the decision. A refused one is a line of the file: its
+// query, the position it had seen, and that of the event that it was told to be in conflict with. Says "half"
+// in the middle, and "done ACCEPTED" at the end.
 #include <atomic>
-#include <iostream>
-#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
 
 #include "postrider/postrider.hpp"
+#include "support/child_main.hpp"
 #include "support/stream_storm.hpp"
 
 namespace postrider::test {
@@ -21,8 +21,8 @@ namespace {
 
 class Writer {
  public:
-  Writer(Storage& storage, EventStore& store, unsigned seed)
-      : storage_(storage), store_(store), random_(seed) {}
+  Writer(Storage& storage, EventStore& store, const LineFile& refused, unsigned seed)
+      : storage_(storage), store_(store), refused_(refused), random_(seed) {}
 
   /// Whether it was accepted.
   bool append() {
@@ -50,7 +50,7 @@ class Writer {
       Transaction tx = storage_.begin();
       const AppendResult result =
           conditional ? store_.append_if(tx, events, condition) : AppendResult(store_.append(tx, events));
-      if (draw(3) == 0 || std::holds_alternative<Conflict>(result)) return false;
+      if (!accepted(result, query, after) || draw(3) == 0) return false;
       tx.commit();
       return true;
     }
@@ -58,47 +58,55 @@ class Writer {
       store_.append(events);
       return true;
     }
-    return std::holds_alternative<Appended>(store_.append_if(events, condition));
+    return accepted(store_.append_if(events, condition), query, after);
   }
 
  private:
+  [[nodiscard]] bool accepted(const AppendResult& result, unsigned query, std::int64_t after) const {
+    const auto* const conflict = std::get_if<Conflict>(&result);
+    if (conflict == nullptr) return true;
+    refused_.write(std::to_string(query) + " " + std::to_string(after) + " " +
+                   std::to_string(static_cast<std::int64_t>(conflict->position)));
+    return false;
+  }
   unsigned draw(unsigned below) { return std::uniform_int_distribution<unsigned>(0, below - 1)(random_); }
 
   Storage& storage_;
   EventStore& store_;
+  const LineFile& refused_;
   std::mt19937 random_;
 };
 
 int run(int argc, char** argv) {
-  if (argc != 6) throw std::invalid_argument("usage: stream_child URL SCHEMA SEED WRITERS APPENDS");
+  if (argc != 7) throw std::invalid_argument("usage: stream_child URL SCHEMA SEED WRITERS APPENDS FILE");
   StorageOptions options;
   options.schema = Identifier(std::string(argv[2]));
   const std::unique_ptr<Storage> storage = open(argv[1], options);
   EventStore store(*storage);
   const auto seed = static_cast<unsigned>(std::stoul(argv[3]));
-  std::atomic<long> left{std::stol(argv[5])};
+  const long appends = std::stol(argv[5]);
+  const LineFile refused(argv[6]);
+  std::atomic<long> left{appends};
+  std::atomic<long> done{0};
   std::atomic<long> accepted{0};
-  std::atomic<long> conflicts{0};
-  std::mutex output;
   std::vector<std::jthread> writers;
   for (int i = 0; i < std::stoi(argv[4]); ++i) {
     writers.emplace_back([&, i] {
-      Writer writer(*storage, store, seed * 1000 + static_cast<unsigned>(i));
+      Writer writer(*storage, store, refused, seed * 1000 + static_cast<unsigned>(i));
       while (left-- > 0) {
         try {
-          ++(writer.append() ? accepted : conflicts);
+          if (writer.append()) ++accepted;
         } catch (const Error& error) {
           if (!error.retryable()) throw;  // a deadlock of two users' transactions is the user's to repeat
           ++left;
           continue;
         }
-        const std::lock_guard lock(output);
-        std::cout << "a\n" << std::flush;
+        if (++done == appends / 2) say("half");
       }
     });
   }
   writers.clear();
-  std::cout << "done " << accepted << " " << conflicts << std::endl;
+  say("done " + std::to_string(accepted));
   return 0;
 }
 
@@ -106,10 +114,5 @@ int run(int argc, char** argv) {
 }  // namespace postrider::test
 
 int main(int argc, char** argv) {
-  try {
-    return postrider::test::run(argc, argv);
-  } catch (const std::exception& error) {
-    std::cerr << "stream_child: " << error.what() << "\n";
-    return 1;
-  }
+  return postrider::test::child_main(argc, argv, postrider::test::run);
 }

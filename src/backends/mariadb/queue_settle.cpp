@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "backends/mariadb/in_list.hpp"
+#include "backends/mariadb/lock_wait.hpp"
 #include "backends/mariadb/queue_states.hpp"
 #include "backends/mariadb/queue_store.hpp"
 #include "backends/mariadb/tx_work.hpp"
@@ -305,25 +306,6 @@ class Settling {
   std::vector<Settled> answers_;
 };
 
-/// Locks are waited for one second, instead of the server's usual 50, as long as this lives.
-class ShortLockWait {
- public:
-  explicit ShortLockWait(Link& link) : link_(link) {
-    link_.run("SET SESSION innodb_lock_wait_timeout = 1", {}, {});
-  }
-  ~ShortLockWait() {
-    try {
-      link_.run("SET SESSION innodb_lock_wait_timeout = DEFAULT", {}, {});
-    } catch (const Error&) {  // the connection is lost, and the setting with it
-    }
-  }
-  ShortLockWait(const ShortLockWait&) = delete;
-  ShortLockWait& operator=(const ShortLockWait&) = delete;
-
- private:
-  Link& link_;
-};
-
 }  // namespace
 
 std::vector<Settled> MariadbQueueStore::settle(std::span<const Settlement> settlements) {
@@ -348,7 +330,7 @@ std::vector<Settled> MariadbQueueStore::settle(std::span<const Settlement> settl
     if (answers[i] != Settled::busy) continue;
     work_.transaction(
         [&](Link& link) {
-          const ShortLockWait short_wait(link);
+          const ShortLockWait short_wait(link, std::chrono::seconds{1});
           try {
             answers[i] = Settling(link, sql_, settlements.subspan(i, 1), now_or_null(),
                                   {.wait = true, .exactly = true})

@@ -60,7 +60,7 @@ MariadbStorage::MariadbStorage(ConnectSettings settings, const StorageOptions& o
       node_locks_(settings_, schema_, work_),
       entries_(work_, schema_, clock_, dialect()),
       queue_(work_, schema_, clock_, name_),
-      stream_(work_, schema_, clock_, StreamKeys(options.stream_hash), name_) {}
+      stream_(work_, schema_, clock_, StreamKeys(options.stream_hash), options.acquire_timeout, name_) {}
 
 Transaction MariadbStorage::begin() {
   return Transaction(std::make_unique<OwnSession>(work_.begin()));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backends/mariadb/in_list.hpp"
+#include "backends/mariadb/lock_wait.hpp"
 #include "backends/mariadb/migration_target.hpp"
 #include "backends/mariadb/tx_work.hpp"
 #include "core/failpoint.hpp"
@@ -54,7 +55,7 @@ std::size_t piece_of(std::span<const NewStreamRow> rows) {
 }  // namespace
 
 MariadbStreamStore::MariadbStreamStore(const Work& work, const Identifier& schema, Clock* clock,
-                                       StreamKeys keys, std::string name)
+                                       StreamKeys keys, Duration lock_wait, std::string name)
     : work_(work),
       schema_(schema),
       clock_(clock),
@@ -63,6 +64,9 @@ MariadbStreamStore::MariadbStreamStore(const Work& work, const Identifier& schem
       events_(schema.str() + "_events"),
       tags_(schema.str() + "_event_tags"),
       lock_("SELECT one FROM " + schema.str() + "_event_store_lock WHERE one = 1 FOR UPDATE"),
+      lock_wait_(lock_wait),
+      bounded_lock_("SET STATEMENT innodb_lock_wait_timeout = " + lock_wait_seconds(lock_wait) + " FOR " +
+                    lock_),
       head_("SELECT position, type FROM " + events_ + " ORDER BY position DESC LIMIT 1"),
       type_and_tags_("SELECT type, tags FROM " + events_ + " WHERE position = ?" + std::string(with_locks)),
       probe_one_(
@@ -84,8 +88,12 @@ MariadbStreamStore::MariadbStreamStore(const Work& work, const Identifier& schem
 std::vector<AppendVerdict> MariadbStreamStore::append(std::span<const AppendRequest> requests) {
   return flush_or_part(requests, [&](std::span<const AppendRequest> part) {
     std::vector<AppendVerdict> verdicts;
-    work_.transaction([&](Link& link) { verdicts = append_in(link, part); },
-                      {"mariadb.stream.before_commit", "mariadb.stream.after_commit"});
+    work_.transaction(
+        [&](Link& link) {
+          take_lock(link);
+          verdicts = append_in(link, part);
+        },
+        {"mariadb.stream.before_commit", "mariadb.stream.after_commit"});
     return verdicts;
   });
 }
@@ -93,14 +101,36 @@ std::vector<AppendVerdict> MariadbStreamStore::append(std::span<const AppendRequ
 AppendVerdict MariadbStreamStore::append(Tx& tx, const AppendRequest& request) {
   Link& link = link_of(tx);
   AppendVerdict verdict;
-  whole_or_not(link, true, [&] { verdict = std::move(append_in(link, {&request, 1}).front()); });
+  whole_or_not(link, true, [&] {
+    link.run(lock_, {}, [](const RowView&) {});
+    verdict = std::move(append_in(link, {&request, 1}).front());
+  });
   if (const auto* refused = std::get_if<std::exception_ptr>(&verdict)) std::rethrow_exception(*refused);
   return verdict;
 }
 
+void MariadbStreamStore::take_lock(Link& link) const {
+  const auto nothing = [](const RowView&) {};
+  try {
+    if (link.takes_bulk()) {  // which is how MariaDB shows itself
+      link.run(bounded_lock_, {}, nothing);
+    } else {
+      const ShortLockWait short_wait(link, lock_wait_);  // MySQL cannot say it in one statement
+      link.run(lock_, {}, nothing);
+    }
+  } catch (const Error& error) {
+    const bool deadlock = error.sqlstate() == "40001";
+    if (error.code() != ErrorCode::contention || deadlock) throw;
+    // Not `contention`: whoever holds it would be waited for again, as often as that is repeated.
+    throw Error(
+        ErrorCode::timeout, {.retryable = true}, "cannot append to the event store of " + name_,
+        "another transaction has appended and was not ended for " + lock_wait_seconds(lock_wait_) + " s",
+        "append last in transactions and commit soon, or raise StorageOptions::acquire_timeout");
+  }
+}
+
 std::vector<AppendVerdict> MariadbStreamStore::append_in(Link& link,
                                                          std::span<const AppendRequest> requests) const {
-  link.run(lock_, {}, [](const RowView&) {});
   StreamFlush flush(requests, keys_);
   do ask(link, flush);
   while (flush.next_round());

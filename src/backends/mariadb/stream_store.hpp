@@ -17,13 +17,15 @@ namespace postrider::mariadb {
 
 /// The event store on MariaDB. Thread-safe.
 ///
-/// The store's lock is a row, locked until the commit. Behind it, everything that an append looks at is read
-/// with locks, which sees what is committed now, whatever the isolation level of a user's transaction is.
+/// The store's lock is a row, locked until the commit. Our own appends wait for it as long as the pool waits
+/// for a connection; a user's transaction waits as the user has told its session. Behind it, everything that
+/// an append looks at is read with locks, which sees what is committed now, whatever the isolation level of a
+/// user's transaction is.
 class MariadbStreamStore final : public StreamStore {
  public:
-  /// `clock` may be null: then the database's counts.
+  /// `clock` may be null: then the database's counts. `lock_wait` counts in whole seconds.
   MariadbStreamStore(const Work& work, const Identifier& schema, Clock* clock, StreamKeys keys,
-                     std::string name);
+                     Duration lock_wait, std::string name);
 
   std::vector<AppendVerdict> append(std::span<const AppendRequest> requests) override;
   AppendVerdict append(Tx& tx, const AppendRequest& request) override;
@@ -34,6 +36,7 @@ class MariadbStreamStore final : public StreamStore {
  private:
   [[nodiscard]] std::vector<AppendVerdict> append_in(Link& link,
                                                      std::span<const AppendRequest> requests) const;
+  void take_lock(Link& link) const;
   void ask(Link& link, StreamFlush& flush) const;
   void insert(Link& link, std::span<const NewStreamRow> rows) const;
   [[nodiscard]] std::vector<std::int64_t> find(Link& link, const KeyGroup& group, const StreamRange& range,
@@ -53,6 +56,8 @@ class MariadbStreamStore final : public StreamStore {
   const std::string events_;
   const std::string tags_;
   const std::string lock_;
+  const Duration lock_wait_;
+  const std::string bounded_lock_;
   const std::string head_;
   const std::string type_and_tags_;
   const ListSql probe_one_;

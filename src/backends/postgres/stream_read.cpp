@@ -48,6 +48,17 @@ void bind_groups(Params& params, const std::vector<KeyGroup>& groups) {
   params.end_array();
 }
 
+/// Tells where the page ends, when it is full.
+void tell_end(const Result& rows, const StreamPage& page, const std::function<void(Position)>& located) {
+  namespace column = stream_column;
+  const int count = rows.rows();
+  if (rows.is_null(count - 1, column::position)) return;
+  std::int64_t bytes = 0;
+  for (int row = 0; row < count; ++row) bytes += rows.int4(row, column::size);
+  if (count < page.limit() && bytes < page.max_bytes()) return;
+  located(Position{rows.int8(count - 1, column::position)});
+}
+
 }  // namespace
 
 ReadPage PostgresStreamStore::read(const ReadRequest& request) {
@@ -68,6 +79,7 @@ ReadPage PostgresStreamStore::read(const ReadRequest& request) {
     pipeline.send_commit(true);
     const Result rows = std::move(pipeline.finish().at(2));
     page.set_head(rows.int8(0, stream_column::head));
+    if (request.located) tell_end(rows, page, request.located);
     for (int row = 0; row < rows.rows(); ++row) {
       if (rows.is_null(row, stream_column::position)) break;  // the head alone
       page.add(columns_of(rows, row), rows.int4(row, stream_column::size));
