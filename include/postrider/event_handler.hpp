@@ -65,20 +65,17 @@ class HandlerContext {
   ///
   ///     context.once("charge the card", [&] { charge(order); });
   ///     context.once("send the mail", [&] { mail(order); });
-  bool once(std::string_view name, const std::function<void()>& task);
+  /// What is noted stays as long as the event is in the queue: a replay from the log begins anew.
+  virtual bool once(std::string_view name, const std::function<void()>& task) = 0;
   /// The same with the note inside your transaction: done and noted together, exactly once. When it returns
-  /// false, the transaction was not touched. Throws Error(conflict) when the claim has gone to somebody else:
+  /// false, the transaction was not changed. Throws Error(conflict) when the claim has gone to somebody else:
   /// let the exception through, and the transaction roll back.
-  bool once(Tx& tx, std::string_view name, const std::function<void(Tx&)>& task);
+  virtual bool once(Tx& tx, std::string_view name, const std::function<void(Tx&)>& task) = 0;
 
   /// Notes this handler's success inside your own transaction, so that its effect happens exactly once: if
   /// the transaction commits, the handler is never run again for this event; if it doesn't, nothing has
   /// happened. Throws Error(conflict) when the claim has gone to somebody else: let the exception through.
   virtual void complete(Tx& tx) = 0;
-
- protected:
-  [[nodiscard]] virtual bool is_done(std::string_view name) = 0;
-  virtual void note_done(Tx* tx, std::string_view name) = 0;
 };
 
 /// A handler of any kind, as the manager keeps it.
@@ -118,6 +115,8 @@ HandlerFunction typed_handler(F function) {
       value.emplace(EventCodec<T>::from_json(event.payload()));
     } catch (const std::exception& error) {
       return cannot_decode(EventCodec<T>::type, error);
+    } catch (...) {
+      return cannot_decode(EventCodec<T>::type, std::runtime_error("an exception that is no std::exception"));
     }
     return call_handler(function, *value, context);
   };

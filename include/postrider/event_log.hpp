@@ -67,10 +67,10 @@ class EventLog {
   [[nodiscard]] std::optional<LogEntry> find(QueueId id);
 
   /// Waits until there is an entry behind `after`, at most for `timeout`. Returns the head: not above `after`
-  /// when the time was over first. Looks after 100 ms, then less and less often, up to once a second; at once
-  /// after `wake`.
+  /// when the time was over first. Looks at once when something was finished through this Storage object, and
+  /// for what others do after 100 ms, then less and less often, up to once a second.
   [[nodiscard]] LogSeq wait(LogSeq after, Duration timeout) POSTRIDER_EXCLUDES(mutex_);
-  /// Something was finished on this node: those who wait look now.
+  /// Those who wait look now, because of something that was finished elsewhere.
   void wake() noexcept POSTRIDER_EXCLUDES(mutex_);
 
  private:

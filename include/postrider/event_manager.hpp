@@ -90,7 +90,7 @@ class EventManager final : public Service {
     } else if constexpr (requires { std::string_view(Handler::type); }) {
       return add(id, std::string(std::string_view(Handler::type)), call, options);
     } else {
-      return add(id, std::string(), call, options);
+      return add(id, std::nullopt, call, options);
     }
   }
   /// A function for a typed event. Throws Error(invalid_argument) for an id that is taken (ids are unique
@@ -109,7 +109,7 @@ class EventManager final : public Service {
   template <class F>
   EventManager& register_handler_for_all(const std::string& id, F function,
                                          const HandlerOptions& options = {}) {
-    return add(id, std::string(), detail::raw_handler(std::move(function)), options);
+    return add(id, std::nullopt, detail::raw_handler(std::move(function)), options);
   }
 
   /// Checks that the tables are there, then starts fetching and handling. When it throws nothing runs.
@@ -133,7 +133,8 @@ class EventManager final : public Service {
   [[nodiscard]] const EventManagerOptions& options() const noexcept;
 
  private:
-  EventManager& add(const std::string& id, const std::string& type, HandlerFunction function,
+  /// Without a type: for all events.
+  EventManager& add(const std::string& id, std::optional<std::string> type, HandlerFunction function,
                     const HandlerOptions& options);
   struct Parts;
   std::unique_ptr<Parts> parts_;

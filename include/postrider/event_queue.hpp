@@ -114,6 +114,12 @@ class EventQueue {
   Settled retry(const Claim& claim, Duration delay, const std::string& error = {});
   /// Back into the queue as if it had not been claimed.
   Settled release(const Claim& claim);
+  /// For work with several side effects: runs `task` unless it was done for this event before, then notes
+  /// that it is done. False when it was done already. Throws Error(conflict) when the claim has gone to
+  /// somebody else. In a manager's handler use those of its context.
+  bool once(const Claim& claim, std::string_view name, const std::function<void()>& task);
+  /// The same with the note inside your transaction: done and noted together, exactly once.
+  bool once(Tx& tx, const Claim& claim, std::string_view name, const std::function<void(Tx&)>& task);
   /// Extends the claim by `abandoned_timeout` from now. False when it is no longer ours: stop working on it.
   [[nodiscard]] bool heartbeat(const Claim& claim);
   /// Returns those that are still held.

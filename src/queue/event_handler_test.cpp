@@ -62,10 +62,10 @@ class NoContext final : public HandlerContext {
   [[nodiscard]] std::int32_t crashes() const noexcept override { return 0; }
   [[nodiscard]] Attempt failed() const noexcept override { return {}; }
   void complete(Tx& /*tx*/) override {}
-
- protected:
-  [[nodiscard]] bool is_done(std::string_view /*name*/) override { return false; }
-  void note_done(Tx* /*tx*/, std::string_view /*name*/) override {}
+  bool once(std::string_view /*name*/, const std::function<void()>& /*task*/) override { return false; }
+  bool once(Tx& /*tx*/, std::string_view /*name*/, const std::function<void(Tx&)>& /*task*/) override {
+    return false;
+  }
 
  private:
   Event event_ = Event::json("T", "{}");

@@ -16,6 +16,19 @@ constexpr Duration longest_wait =
     std::chrono::hours{24 * 365};  // what is longer could not be added to a time
 constexpr Duration longest_pause = std::chrono::seconds{1};
 
+class Subscription {
+ public:
+  Subscription(detail::Signal& signal, detail::Signal::Listener listener)
+      : signal_(signal), number_(signal.subscribe(std::move(listener))) {}
+  ~Subscription() { signal_.unsubscribe(number_); }
+  Subscription(const Subscription&) = delete;
+  Subscription& operator=(const Subscription&) = delete;
+
+ private:
+  detail::Signal& signal_;
+  const std::uint64_t number_;
+};
+
 }  // namespace
 
 EventLog::EventLog(Storage& storage, Clock* clock) noexcept
@@ -39,6 +52,7 @@ std::optional<LogEntry> EventLog::find(QueueId id) {
 }
 
 LogSeq EventLog::wait(LogSeq after, Duration timeout) {
+  const Subscription finished(*storage_.log_grown(), [this] { wake(); });
   const SteadyPoint end = clock_.steady_now() + std::min(timeout, longest_wait);
   Duration pause = first_pause;
   for (;;) {

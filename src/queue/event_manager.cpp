@@ -289,16 +289,17 @@ EventManager::~EventManager() {
   stop();
 }
 
-EventManager& EventManager::add(const std::string& id, const std::string& type, HandlerFunction function,
-                                const HandlerOptions& options) {
+EventManager& EventManager::add(const std::string& id, std::optional<std::string> type,
+                                HandlerFunction function, const HandlerOptions& options) {
   const OptionCheck check("HandlerOptions");
   check.number("max_attempts", options.max_attempts, 0, 1'000'000);
   const EventManagerOptions& defaults = parts_->options;
   parts_->core.registry.add(
-      type, {.id = id,
-             .function = std::move(function),
-             .max_attempts = options.max_attempts == 0 ? defaults.max_attempts : options.max_attempts,
-             .retry_policy = options.retry_policy ? options.retry_policy : defaults.retry_policy});
+      std::move(type),
+      {.id = id,
+       .function = std::move(function),
+       .max_attempts = options.max_attempts == 0 ? defaults.max_attempts : options.max_attempts,
+       .retry_policy = options.retry_policy ? options.retry_policy : defaults.retry_policy});
   return *this;
 }
 

@@ -9,6 +9,7 @@
 #include "core/utf8.hpp"
 #include "postrider/error.hpp"
 #include "queue/event_queue_parts.hpp"
+#include "queue/task_notes.hpp"
 #include "storage/require_active.hpp"
 #include "storage/wake_channel.hpp"
 
@@ -96,8 +97,13 @@ detail::QueueParts::QueueParts(Storage& storage_in, QueueOptions options_in)
       hub(std::make_shared<WakeHub>(storage.queue_grown(), storage.wake_channel(), wake_topic::queue,
                                     options.notify_interval, options.log)) {}
 
+Settled detail::QueueParts::settle(const Settlement& settlement) {
+  HandledByManager::refuse(store, settlement.claim);
+  return known(store.settle({&settlement, 1}).front(), settlement.claim);
+}
+
 Settled detail::QueueParts::finalize(const Settlement& settlement) {
-  const Settled settled = known(store.settle({&settlement, 1}).front(), settlement.claim);
+  const Settled settled = settle(settlement);
   if (settled == Settled::applied) storage.log_grown()->notify();
   return settled;
 }
@@ -176,6 +182,7 @@ Settled EventQueue::fail(const Claim& claim, const std::string& reason) {
 
 Settled EventQueue::complete(Tx& tx, const Claim& claim, std::span<const HandlerResult> results) {
   require_active(tx, "cannot complete an event");
+  HandledByManager::refuse(parts_->store, claim);
   const Settled settled = known(parts_->store.settle(tx, finalized(claim, results)), claim);
   if (settled == Settled::applied && !tx.adopted()) {
     static_cast<Transaction&>(tx).after_commit([log = parts_->storage.log_grown()] { log->notify(); });
@@ -189,14 +196,33 @@ Settled EventQueue::retry(const Claim& claim, Duration delay, const std::string&
       .kind = Settlement::Kind::retry,
       .delay = std::clamp(delay, Duration::zero(), Duration(std::chrono::hours{24 * 365})),
       .error = error};
-  return known(parts_->store.settle({&settlement, 1}).front(), claim);
+  return parts_->settle(settlement);
 }
 
 Settled EventQueue::release(const Claim& claim) {
   const Settlement settlement{.claim = claim, .kind = Settlement::Kind::release};
-  const Settled settled = known(parts_->store.settle({&settlement, 1}).front(), claim);
+  const Settled settled = parts_->settle(settlement);
   if (settled == Settled::applied) wake();
   return settled;
+}
+
+bool EventQueue::once(const Claim& claim, std::string_view name, const std::function<void()>& task) {
+  const std::string id = task_id({}, name);
+  if (stored_success(parts_->store, claim.id, id)) return false;
+  task();
+  note_task(nullptr, parts_->store, claim, id);
+  return true;
+}
+
+bool EventQueue::once(Tx& tx, const Claim& claim, std::string_view name,
+                      const std::function<void(Tx&)>& task) {
+  require_active(tx, "cannot run a task once");
+  const std::string id = task_id({}, name);
+  if (success_in(tx, parts_->store, claim.id, id)) return false;
+  task(tx);
+  require_active(tx, "cannot note that a task is done");
+  note_task(&tx, parts_->store, claim, id);
+  return true;
 }
 
 bool EventQueue::heartbeat(const Claim& claim) {

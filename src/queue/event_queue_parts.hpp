@@ -13,7 +13,9 @@ namespace postrider::detail {
 struct QueueParts {
   QueueParts(Storage& storage_in, QueueOptions options_in);
 
-  /// In a transaction of its own. Throws for an event that there never was.
+  /// In a transaction of its own. Throws for an event that there never was, and for one whose handlers are
+  /// running on this thread.
+  Settled settle(const Settlement& settlement);
   Settled finalize(const Settlement& settlement);
 
   Storage& storage;

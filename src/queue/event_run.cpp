@@ -6,25 +6,12 @@
 #include <utility>
 
 #include "core/failpoint.hpp"
-#include "core/utf8.hpp"
 #include "core/what_of.hpp"
 #include "postrider/error.hpp"
+#include "queue/task_notes.hpp"
 #include "storage/require_active.hpp"
 
 namespace postrider {
-namespace {
-
-constexpr std::size_t max_task_chars = 128;
-
-/// The claim has gone to somebody else while the handler ran.
-class LostClaim final : public Error {
- public:
-  LostClaim()
-      : Error(ErrorCode::conflict, "cannot go on with this event",
-              "its claim has gone to another worker meanwhile", "let this exception through") {}
-};
-
-}  // namespace
 
 /// Lives for one call of one handler.
 class EventRun::Context final : public HandlerContext {
@@ -47,34 +34,45 @@ class EventRun::Context final : public HandlerContext {
   /// Whether `complete` was called: the transaction may have been committed whatever the handler said.
   [[nodiscard]] bool completed_in_tx() const noexcept { return completed_in_tx_; }
 
- protected:
-  bool is_done(std::string_view name) override {
-    const std::string id = task_id(name);
-    if (run_.states_.contains(id)) return true;
-    // Noted in a transaction of this very call, which may have been committed since.
-    return noted_in_tx_.contains(id) && run_.stored_success(id).has_value();
+  bool once(std::string_view name, const std::function<void()>& task) override {
+    const std::string id = task_id(handler_.id, name);
+    if (is_done(id)) return false;
+    run_task(id, task);
+    note_task(nullptr, run_.store_, run_.event_.claim, id);
+    run_.states_.insert_or_assign(id, HandlerResult{.handler = id});
+    return true;
   }
-  void note_done(Tx* tx, std::string_view name) override {
-    const HandlerResult done{.handler = task_id(name)};
-    if (tx != nullptr) {
-      require_active(*tx, "cannot run a task once");
-      noted_in_tx_.insert(done.handler);
-    }
-    const bool held = tx == nullptr ? run_.store_.save_states(run_.event_.claim, {&done, 1})
-                                    : run_.store_.save_states(*tx, run_.event_.claim, {&done, 1});
-    if (!held) throw LostClaim();
-    // What is in a user's transaction may still be rolled back: it is read again the next time.
-    if (tx == nullptr) run_.states_.insert_or_assign(done.handler, done);
+  bool once(Tx& tx, std::string_view name, const std::function<void(Tx&)>& task) override {
+    require_active(tx, "cannot run a task once");
+    const std::string id = task_id(handler_.id, name);
+    if (is_done(id)) return false;
+    if (noted_in_tx_.contains(id) && success_in(tx, run_.store_, run_.event_.claim.id, id)) return false;
+    run_task(id, [&] { task(tx); });
+    require_active(tx, "cannot note that a task is done");
+    note_task(&tx, run_.store_, run_.event_.claim, id);
+    // It may still be rolled back, so that the database is asked the next time.
+    noted_in_tx_.insert(id);
+    return true;
   }
 
  private:
-  [[nodiscard]] std::string task_id(std::string_view name) const {
-    const auto chars = utf8_length(name);
-    if (!chars || *chars < 1 || *chars > max_task_chars || name.find('\0') != std::string_view::npos) {
-      throw Error(ErrorCode::invalid_argument, "cannot run the task '" + utf8_repaired(name) + "' once",
-                  "its name must have 1 to 128 characters of UTF-8");
+  /// As far as committed.
+  [[nodiscard]] bool is_done(const std::string& id) {
+    if (run_.states_.contains(id)) return true;
+    return noted_in_tx_.contains(id) && stored_success(run_.store_, run_.event_.claim.id, id).has_value();
+  }
+  void run_task(const std::string& id, const std::function<void()>& task) {
+    if (!running_tasks_.insert(id).second) {
+      throw Error(ErrorCode::invalid_argument, "cannot run the task '" + id + "' once",
+                  "it is running: it was called from inside itself", "give the inner one another name");
     }
-    return handler_.id + "#" + std::string(name);
+    try {
+      task();
+    } catch (...) {
+      running_tasks_.erase(id);
+      throw;
+    }
+    running_tasks_.erase(id);
   }
 
   EventRun& run_;
@@ -82,22 +80,8 @@ class EventRun::Context final : public HandlerContext {
   const Attempt failed_;
   bool completed_in_tx_ = false;
   std::set<std::string, std::less<>> noted_in_tx_;
+  std::set<std::string, std::less<>> running_tasks_;
 };
-
-bool HandlerContext::once(std::string_view name, const std::function<void()>& task) {
-  if (is_done(name)) return false;
-  task();
-  note_done(nullptr, name);
-  return true;
-}
-
-bool HandlerContext::once(Tx& tx, std::string_view name, const std::function<void(Tx&)>& task) {
-  if (is_done(name)) return false;
-  // Noted first: this locks the event's row, so that nobody else can do the same beside us.
-  note_done(&tx, name);
-  task(tx);
-  return true;
-}
 
 EventHandledResult detail::cannot_decode(std::string_view type, const std::exception& why) {
   return EventHandledResult::unrecoverable_error("cannot read the payload as " + std::string(type) + ": " +
@@ -138,7 +122,7 @@ bool EventRun::run_one(const Handler& handler, bool store_at_once, HandlerStandi
   failpoint("queue.handler.after");
   if (context.completed_in_tx()) {
     // Whatever the handler says, only the database knows whether that transaction was committed.
-    if (std::optional<HandlerResult> stored = stored_success(handler.id)) {
+    if (std::optional<HandlerResult> stored = stored_success(store_, event_.claim.id, handler.id)) {
       result = *std::move(stored);
       standing.asked_delay.reset();
     } else if (result.verdict == HandlerVerdict::success) {
@@ -163,18 +147,8 @@ bool EventRun::store(const HandlerResult& result) {
   }
 }
 
-std::optional<HandlerResult> EventRun::stored_success(const std::string& handler) {
-  failpoint("queue.result.load");
-  const QueueId id = event_.claim.id;
-  for (QueueStore::EventState& state : store_.load_states({&id, 1})) {
-    if (state.result.handler == handler && state.result.verdict == HandlerVerdict::success) {
-      return std::move(state.result);
-    }
-  }
-  return std::nullopt;
-}
-
 EventHandledResult EventRun::call(const Handler& handler, Context& context) const {
+  const HandledByManager handled(store_, event_.claim);
   try {
     return handler.function(*event_.event, context);
   } catch (const LostClaim&) {

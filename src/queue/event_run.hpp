@@ -43,8 +43,6 @@ class EventRun {
   [[nodiscard]] EventHandledResult call(const Handler& handler, Context& context) const;
   /// Before the next handler begins. False when the claim is lost.
   [[nodiscard]] bool store(const HandlerResult& result);
-  /// What the database has about this handler (or task), if that is a success.
-  [[nodiscard]] std::optional<HandlerResult> stored_success(const std::string& handler);
 
   QueueStore& store_;
   MetricsExporter& metrics_;

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "core/text_bounds.hpp"
 #include "core/utf8.hpp"
 #include "postrider/error.hpp"
 
@@ -23,8 +24,12 @@ void check_id(const std::string& id) {
 
 }  // namespace
 
-void HandlerRegistry::add(std::string type, Handler handler) {
+void HandlerRegistry::add(std::optional<std::string> type, Handler handler) {
   check_id(handler.id);
+  // An empty one, from a setting that is missing, must not mean all events.
+  if (type)
+    check_text_bounds("cannot register handler '" + handler.id + "'", "event type", *type, 1,
+                      EventLimits::type_chars);
   if (!handler.function) {
     throw Error(ErrorCode::invalid_argument, "cannot register handler '" + handler.id + "'",
                 "its function is empty");
@@ -35,7 +40,7 @@ void HandlerRegistry::add(std::string type, Handler handler) {
                 "a handler with this id is registered already",
                 "give each handler an id of its own, also across event types");
   }
-  List& list = type.empty() ? for_all_ : by_type_[std::move(type)];
+  List& list = type ? by_type_[*std::move(type)] : for_all_;
   list.push_back(std::make_shared<const Handler>(std::move(handler)));
   found_.clear();
 }

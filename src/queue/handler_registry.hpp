@@ -29,7 +29,7 @@ class HandlerRegistry {
   using List = std::vector<std::shared_ptr<const Handler>>;
 
   /// Empty `type`: for all. Throws Error(invalid_argument) for a bad or taken id.
-  void add(std::string type, Handler handler) POSTRIDER_EXCLUDES(mutex_);
+  void add(std::optional<std::string> type, Handler handler) POSTRIDER_EXCLUDES(mutex_);
   /// Never null. Stays as it is when others are added meanwhile.
   [[nodiscard]] std::shared_ptr<const List> find(std::string_view type) const POSTRIDER_EXCLUDES(mutex_);
 

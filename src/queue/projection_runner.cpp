@@ -107,6 +107,12 @@ struct ProjectionRunner::Parts {
 namespace {
 /// The runner whose step this thread is in.
 thread_local const void* running_here = nullptr;
+
+/// They would wait for the step that calls them.
+void refuse_inside(const void* runner, std::string_view what, std::string_view call, std::string_view hint) {
+  if (running_here != runner) return;
+  throw Error(ErrorCode::invalid_argument, what, std::string(call) + " was called from one of them", hint);
+}
 }  // namespace
 
 ProjectionRunner::Parts::Slot* ProjectionRunner::Parts::due_slot(SteadyPoint now) {
@@ -273,6 +279,7 @@ ProjectionRunner& ProjectionRunner::add(std::shared_ptr<Projection> projection) 
 
 void ProjectionRunner::start() {
   Parts& parts = *parts_;
+  refuse_inside(&parts, "cannot start the projections", "start()", "start them from outside");
   const MutexLock lifecycle(parts.lifecycle);
   if (parts.running) return;
   parts.storage.queue_store().check_schema();
@@ -300,10 +307,7 @@ void ProjectionRunner::start() {
 
 void ProjectionRunner::stop() {
   Parts& parts = *parts_;
-  if (running_here == &parts) {
-    throw Error(ErrorCode::invalid_argument, "cannot stop the projections",
-                "stop() was called from one of them", "signal another thread to stop them");
-  }
+  refuse_inside(&parts, "cannot stop the projections", "stop()", "signal another thread to stop them");
   const MutexLock lifecycle(parts.lifecycle);
   if (parts.running) parts.storage.log_grown()->unsubscribe(parts.subscription);
   parts.halt();
@@ -329,6 +333,7 @@ void ProjectionRunner::wake() noexcept {
 
 ProjectionRun ProjectionRunner::run_once() {
   Parts& parts = *parts_;
+  refuse_inside(&parts, "cannot run the projections", "run_once()", "run them from outside");
   const MutexLock lifecycle(parts.lifecycle);
   if (parts.running) {
     throw Error(ErrorCode::invalid_argument, "cannot run projections on this thread",

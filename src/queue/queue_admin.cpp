@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/text_bounds.hpp"
 #include "postrider/error.hpp"
 #include "storage/log_store.hpp"
 #include "storage/projection_store.hpp"
@@ -15,9 +16,30 @@ namespace {
 
 constexpr std::size_t most_listed = 10'000;
 constexpr std::size_t rows_per_transaction = 200;
+constexpr std::size_t longest_text = 4'000;
 
 void require(bool ok, std::string_view what, std::string_view why) {
   if (!ok) throw Error(ErrorCode::invalid_argument, what, why);
+}
+
+/// What no event can have is a mistake of the caller, not a search in vain.
+const QueueFilter& checked(const QueueFilter& filter, std::string_view what = "cannot search the queue") {
+  constexpr Duration longest = std::chrono::hours{24 * 365 * 1000};
+  const auto check_time = [&](const std::optional<Duration>& time, std::string_view name) {
+    require(!time || (*time >= Duration::zero() && *time <= longest), what,
+            std::string(name) + " must be between 0 and 1000 years");
+  };
+  const auto check_text = [&](std::string_view text, std::string_view name) {
+    check_text_bounds(what, name, text, 0, longest_text);
+  };
+  check_time(filter.older_than, "older_than");
+  check_time(filter.stuck_for, "stuck_for");
+  if (filter.types.is_set()) {
+    for (const std::string& type : filter.types.values()) check_text(type, "type");
+  }
+  if (filter.tenant_id) check_text(*filter.tenant_id, "tenant_id");
+  if (filter.error_contains) check_text(*filter.error_contains, "error_contains");
+  return filter;
 }
 
 std::int64_t apply_all(Storage& storage, QueueAction action, const QueueFilter& filter,
@@ -62,20 +84,20 @@ std::string LogPurged::why() const {
 }
 
 QueueCounts QueueAdmin::counts(const QueueFilter& filter) {
-  return storage_.queue_admin_store().counts(filter);
+  return storage_.queue_admin_store().counts(checked(filter));
 }
 
 LogCounts QueueAdmin::log_counts(const QueueFilter& log_filter) {
-  return storage_.queue_admin_store().log_counts(log_filter);
+  return storage_.queue_admin_store().log_counts(checked(log_filter));
 }
 
 std::map<std::int32_t, std::int64_t> QueueAdmin::attempts(const QueueFilter& filter) {
-  return storage_.queue_admin_store().attempts(filter);
+  return storage_.queue_admin_store().attempts(checked(filter));
 }
 
 std::vector<QueueRecord> QueueAdmin::list(const QueueFilter& filter, std::size_t limit, QueueId after) {
   require(limit >= 1 && limit <= most_listed, "cannot list the queue", "limit must be between 1 and 10000");
-  return storage_.queue_admin_store().list(filter, limit, after);
+  return storage_.queue_admin_store().list(checked(filter), limit, after);
 }
 
 std::vector<QueueRecord> QueueAdmin::stuck(Duration stuck_for, std::size_t limit, QueueId after) {
@@ -91,24 +113,25 @@ std::optional<QueueRecord> QueueAdmin::find(QueueId id) {
 }
 
 std::int64_t QueueAdmin::requeue(const QueueFilter& filter, bool dry_run) {
-  if (dry_run) return storage_.queue_admin_store().count(QueueAction::requeue, filter);
-  return apply_all(storage_, QueueAction::requeue, filter, {});
+  if (dry_run) return storage_.queue_admin_store().count(QueueAction::requeue, checked(filter));
+  return apply_all(storage_, QueueAction::requeue, checked(filter), {});
 }
 
 std::int64_t QueueAdmin::cancel(const QueueFilter& filter, std::string_view reason, bool dry_run) {
   require(!reason.empty(), "cannot cancel events without a reason",
           "it is what the log will tell about their end");
-  if (dry_run) return storage_.queue_admin_store().count(QueueAction::cancel, filter);
-  return apply_all(storage_, QueueAction::cancel, filter, reason);
+  if (dry_run) return storage_.queue_admin_store().count(QueueAction::cancel, checked(filter));
+  return apply_all(storage_, QueueAction::cancel, checked(filter), reason);
 }
 
 std::int64_t QueueAdmin::release(const QueueFilter& filter, bool dry_run) {
-  if (dry_run) return storage_.queue_admin_store().count(QueueAction::release, filter);
-  return apply_all(storage_, QueueAction::release, filter, {});
+  if (dry_run) return storage_.queue_admin_store().count(QueueAction::release, checked(filter));
+  return apply_all(storage_, QueueAction::release, checked(filter), {});
 }
 
 std::int64_t QueueAdmin::replay(const QueueFilter& log_filter, bool dry_run) {
   QueueAdminStore& store = storage_.queue_admin_store();
+  (void)checked(log_filter, "cannot replay from the log");
   storage_.queue_store().sequence_log();
   // Not beyond today's end: the entries of those that are replayed would be replayed as well, over and over.
   const LogSeq until = storage_.log_store().head();
@@ -127,6 +150,7 @@ LogPurged QueueAdmin::purge_log(const LogPurgeOptions& options) {
   require(options.batch_size >= 1 && options.batch_size <= 10'000, "cannot purge the log",
           "batch_size must be between 1 and 10000");
   require(options.older_than >= Duration::zero(), "cannot purge the log", "older_than must not be negative");
+  (void)checked(options.filter, "cannot purge the log");
   const std::int64_t at_most = options.at_most
                                    ? static_cast<std::int64_t>(std::min<std::size_t>(
                                          *options.at_most, std::numeric_limits<std::int64_t>::max()))

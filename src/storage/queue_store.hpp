@@ -137,6 +137,9 @@ class QueueStore {
   virtual bool save_states(const Claim& claim, std::span<const HandlerResult> results) = 0;
   /// The same inside the caller's transaction; locks the event's row until it ends.
   virtual bool save_states(Tx& tx, const Claim& claim, std::span<const HandlerResult> results) = 0;
+  /// Which handlers and tasks of an event have a success stored, as the caller's transaction sees it: with
+  /// its own writes, and with all that others have committed.
+  virtual std::vector<std::string> done_in(Tx& tx, QueueId id) = 0;
   /// Deletes up to `limit` states of events that are no longer in the queue. Returns how many.
   virtual std::size_t clean_states(std::size_t limit) = 0;
 

@@ -160,19 +160,25 @@ TEST_P(ProjectionNodes, RunsOnThreadsWakesAndStopsInAnyOrder) {
   EXPECT_THAT(seen(), ElementsAreArray(up_to(6)));
 }
 
-TEST_P(ProjectionNodes, StopInsideAProjectionIsRefused) {
+TEST_P(ProjectionNodes, ARunnerCannotBeDrivenFromInsideAProjection) {
   finish(1);
-  std::string message;
+  std::vector<std::string> messages;
   ProjectionRunner runner{storage(), options()};
+  const std::vector<std::function<void()>> calls{[&] { runner.stop(); }, [&] { runner.start(); },
+                                                 [&] { (void)runner.run_once(); }};
   runner.add(projection(), writer(1, [&](const LogEntry&) {
-               try {
-                 runner.stop();
-               } catch (const Error& error) {
-                 message = error.what();
+               for (const auto& call : calls) {
+                 try {
+                   call();
+                 } catch (const Error& error) {
+                   messages.emplace_back(error.what());
+                 }
                }
              }));
   runner.run_once();
-  EXPECT_THAT(message, HasSubstr("stop() was called from one of them"));
+  EXPECT_THAT(messages, ElementsAre(HasSubstr("stop() was called from one of them"),
+                                    HasSubstr("start() was called from one of them"),
+                                    HasSubstr("run_once() was called from one of them")));
 }
 
 TEST_P(ProjectionNodes, NodesThatComeAndGoProjectEveryEntryOnceAndInOrder) {

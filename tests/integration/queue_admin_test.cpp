@@ -202,6 +202,31 @@ TEST_P(QueueAdmins, ADeadlockIsTriedAgainAndNotForEver) {
   EXPECT_THAT(log(), SizeIs(2)) << "each once";
 }
 
+TEST_P(QueueAdmins, FiltersThatNoEventCanMatchAreRefused) {
+  QueueAdmin admin{storage()};
+  const std::vector<QueueFilter> nonsense{
+      {.types = {std::string("a\0b", 3)}},
+      {.types = {"\xff"}},
+      {.tenant_id = "\xff"},
+      {.older_than = -1h},
+      {.older_than = Duration::max()},
+      {.error_contains = std::string(5'000, 'x')},
+      {.stuck_for = -1s},
+  };
+  for (const QueueFilter& filter : nonsense) {
+    EXPECT_THROW((void)admin.counts(filter), Error);
+    EXPECT_THROW((void)admin.log_counts(filter), Error);
+    EXPECT_THROW((void)admin.attempts(filter), Error);
+    EXPECT_THROW((void)admin.list(filter), Error);
+    EXPECT_THROW(admin.requeue(filter, true), Error);
+    EXPECT_THROW(admin.cancel(filter, "why", true), Error);
+    EXPECT_THROW(admin.release(filter, true), Error);
+    EXPECT_THROW(admin.replay(filter, true), Error);
+    EXPECT_THROW(admin.purge_log({.dry_run = true, .filter = filter}), Error);
+  }
+  EXPECT_THROW((void)admin.stuck(-1h), Error);
+}
+
 TEST_P(QueueAdmins, HazardQ5_AnEventThatEndsLateInAUsersTransactionIsProjected) {
   EventQueue queue{storage(), queue_options()};
   ProjectionRunner runner{storage(), options()};

@@ -7,6 +7,7 @@
 #include "core/failpoint.hpp"
 #include "integration/queue_fixture.hpp"
 #include "postrider/error.hpp"
+#include "postrider/event_log.hpp"
 
 namespace postrider {
 namespace {
@@ -276,6 +277,19 @@ TEST_P(QueueService, HazardQ10AWallClockThatJumpsAbandonsNothing) {
   EXPECT_TRUE(metrics_.await(QueueCounter::queue_completed, 1));
   manager.stop();
   EXPECT_EQ(calls, 1);
+}
+
+TEST_P(QueueService, WhoeverWaitsForTheLogIsWokenByWhatEndsHere) {
+  open(true);
+  queue().publish(event());
+  const Claim claim = queue().poll().value().claim;
+  EventLog log{storage(), &clock_};
+  LogSeq found{};
+  std::thread waiter([&] { found = log.wait(LogSeq{0}, 1h); });
+  EXPECT_TRUE(clock_.await_waiters(1));
+  queue().finalize(claim);  // the clock stands still
+  waiter.join();
+  EXPECT_EQ(found, LogSeq{1});
 }
 
 }  // namespace

@@ -3,10 +3,9 @@
 #include <atomic>
 #include <optional>
 #include <semaphore>
+#include <thread>
 
-#include "core/failpoint.hpp"
-#include "integration/queue_fixture.hpp"
-#include "postrider/error.hpp"
+#include "integration/queue_effects_fixture.hpp"
 #include "postrider/queue_admin.hpp"
 
 namespace postrider {
@@ -15,40 +14,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-class QueueTrouble : public QueueTest {
- protected:
-  void TearDown() override {
-    failpoints::clear();
-    if (database_ != nullptr) run("drop table if exists " + effects());
-  }
-  std::string effects() { return database_->table("effects"); }
-  void run(const std::string& sql) {
-    Transaction tx = storage().begin();
-    tx.execute(sql);
-    tx.commit();
-  }
-  /// Where handlers leave their traces.
-  void open_with_effects() {
-    open(true);
-    run("create table " + effects() + " (name varchar(100))");
-  }
-  void leave(Tx& tx) { tx.execute("insert into " + effects() + " (name) values ('effect')"); }
-  static void fail_once_at(const std::string& point) {
-    failpoints::set(point, [point] {
-      failpoints::set(point, {});
-      throw Error(ErrorCode::unavailable, "made to fail");
-    });
-  }
-  template <class Action>
-  static ErrorCode code_of(Action action) {
-    try {
-      action();
-    } catch (const Error& error) {
-      return error.code();
-    }
-    return ErrorCode::database;
-  }
-};
+class QueueTrouble : public QueueEffects {};
 POSTRIDER_FOR_EACH_BACKEND(QueueTrouble);
 
 TEST_P(QueueTrouble, WhatWasClaimedInVainIsNotHeldForEver) {
@@ -164,7 +130,8 @@ TEST_P(QueueTrouble, WhatIsStoredIsKnownAlsoAfterARelease) {
   });
   bool released = false;
   manager.register_handler("release", EventType("T"), [&](const Event&, HandlerContext& context) {
-    if (!std::exchange(released, true)) queue().release(context.claim());
+    // From another thread: on this one the manager would not let it happen.
+    if (!std::exchange(released, true)) std::thread([&] { queue().release(context.claim()); }).join();
   });
   queue().publish(event());
   (void)manager.process_available();

@@ -135,7 +135,7 @@ Error make(const Failure& failure, std::string_view doing, bool committing) {
   why += " (error " + std::to_string(failure.number) + ")";
   return Error(verdict.code,
                {.sqlstate = std::string(failure.sqlstate == "00000" ? std::string_view{} : failure.sqlstate),
-                .retryable = verdict.retryable,
+                .retryable = verdict.retryable && !in_doubt,
                 .in_doubt = in_doubt,
                 .connection_lost = verdict.connection_lost},
                doing, why,

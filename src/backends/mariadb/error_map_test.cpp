@@ -41,7 +41,9 @@ TEST(MariadbErrorMap, SaysWhatACallerCanAskFor) {
 
 TEST(MariadbErrorMap, ALostConnectionLeavesACommitInDoubt) {
   for (const unsigned number : {2006U, 2013U, 1053U, 1927U}) {
-    EXPECT_TRUE(to_commit_error({.number = number}, "commit").in_doubt()) << number;
+    const Error error = to_commit_error({.number = number}, "commit");
+    EXPECT_TRUE(error.in_doubt()) << number;
+    EXPECT_FALSE(error.retryable()) << number << ": repeating it may do it twice";
   }
   EXPECT_FALSE(to_commit_error({.number = 1213}, "commit").in_doubt());
 }

@@ -165,6 +165,9 @@ QueueSql::QueueSql(const Identifier& schema)
       load_states(over(schema,
                        "SELECT id, handler, result, failed, error FROM {state} FORCE INDEX (PRIMARY) "
                        "WHERE id IN ({list}) ORDER BY id, handler")),
+      done_states(over(schema,
+                       "SELECT handler FROM {state} FORCE INDEX (PRIMARY) WHERE id = ? AND result = 0 "
+                       "LOCK IN SHARE MODE")),
       find_orphans(
           over(schema,
                "SELECT s.id, s.handler FROM {state} s FORCE INDEX (PRIMARY) LEFT JOIN {queue} q "

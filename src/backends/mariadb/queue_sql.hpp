@@ -54,6 +54,7 @@ struct QueueSql {
   std::string move;            ///< status, now (may be NULL), results, id: into the log without a number
   std::string save_state;      ///< id, handler, result, failed, error, now (may be NULL)
   ListSql load_states;         ///< ids → id, handler, result, failed, error
+  std::string done_states;     ///< id → handler of stored successes, others' newest commits included
   std::string find_orphans;    ///< limit → id, handler
   std::string drop_state;      ///< id, handler
 

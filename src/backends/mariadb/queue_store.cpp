@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/mariadb/in_list.hpp"
+#include "backends/mariadb/lock_wait.hpp"
 #include "backends/mariadb/migration_target.hpp"
 #include "backends/mariadb/queue_states.hpp"
 #include "backends/mariadb/tx_work.hpp"
@@ -152,10 +153,10 @@ std::vector<QueueStore::EventState> MariadbQueueStore::load_states(std::span<con
   return states;
 }
 
-bool MariadbQueueStore::lock_claim(Link& link, const Claim& claim) const {
+bool MariadbQueueStore::lock_claim(Link& link, const ListSql& lock, const Claim& claim) {
   bool ours = false;
   const std::array<std::int64_t, 1> ids{static_cast<std::int64_t>(claim.id)};
-  run_list(link, sql_.lock_held, {}, std::span<const std::int64_t>(ids), {}, [&](const RowView& row) {
+  run_list(link, lock, {}, std::span<const std::int64_t>(ids), {}, [&](const RowView& row) {
     ours = row.integer(1) == static_cast<std::int64_t>(claim.token) && row.integer(2) == processing;
   });
   return ours;
@@ -173,16 +174,41 @@ bool MariadbQueueStore::save_states(const Claim& claim, std::span<const HandlerR
   bool ours = false;
   work_.transaction(
       [&](Link& link) {
-        ours = lock_claim(link, claim);
+        ours = lock_idle_claim(link, claim);
         if (ours) write_states(link, claim.id, results);
       },
       {"mariadb.queue.save.before_commit", "mariadb.queue.save.after_commit"});
   return ours;
 }
 
+bool MariadbQueueStore::lock_idle_claim(Link& link, const Claim& claim) const {
+  if (lock_claim(link, sql_.lock_idle, claim)) return true;
+  // It is not ours, or somebody has locked it: the latter most likely the handler itself, in a transaction
+  // that it has left open. A worker must not stand still for that as long as the server would let it.
+  try {
+    const ShortLockWait short_wait(link, std::chrono::seconds{1});
+    return lock_claim(link, sql_.lock_held, claim);
+  } catch (const Error& error) {
+    const bool deadlock = error.sqlstate() == "40001";
+    if (error.code() != ErrorCode::contention || deadlock) throw;
+    // Not `contention`: that would be tried again.
+    throw Error(ErrorCode::timeout, {.retryable = true},
+                "cannot write about event " + std::to_string(static_cast<std::int64_t>(claim.id)),
+                "somebody's open transaction has locked its row",
+                "end the transaction in which you have completed it first");
+  }
+}
+
+std::vector<std::string> MariadbQueueStore::done_in(Tx& tx, QueueId id) {
+  std::vector<std::string> done;
+  const Value event(static_cast<std::int64_t>(id));
+  link_of(tx).run(sql_.done_states, {&event, 1}, [&](const RowView& row) { done.emplace_back(row.text(0)); });
+  return done;
+}
+
 bool MariadbQueueStore::save_states(Tx& tx, const Claim& claim, std::span<const HandlerResult> results) {
   Link& link = link_of(tx);
-  if (!lock_claim(link, claim)) return false;
+  if (!lock_claim(link, sql_.lock_held, claim)) return false;
   whole_or_not(link, results.size() > 1, [&] { write_states(link, claim.id, results); });
   return true;
 }

@@ -71,6 +71,7 @@ class MariadbQueueStore final : public QueueStore {
   std::vector<EventState> load_states(std::span<const QueueId> ids) override;
   bool save_states(const Claim& claim, std::span<const HandlerResult> results) override;
   bool save_states(Tx& tx, const Claim& claim, std::span<const HandlerResult> results) override;
+  std::vector<std::string> done_in(Tx& tx, QueueId id) override;
   std::size_t clean_states(std::size_t limit) override;
   void sequence_log() override;
   void check_schema() override;
@@ -79,7 +80,9 @@ class MariadbQueueStore final : public QueueStore {
   /// NULL unless the storage has a clock of its own.
   [[nodiscard]] Value now_or_null() const;
   /// False when the claim is stale. Otherwise the row is locked.
-  [[nodiscard]] bool lock_claim(Link& link, const Claim& claim) const;
+  [[nodiscard]] static bool lock_claim(Link& link, const ListSql& lock, const Claim& claim);
+  /// Waits for a second at most.
+  [[nodiscard]] bool lock_idle_claim(Link& link, const Claim& claim) const;
   void write_states(Link& link, QueueId id, std::span<const HandlerResult> results) const;
 
   const Work& work_;

@@ -237,6 +237,8 @@ QueueSql::QueueSql(const Identifier& schema)
       load_states(Texts(schema)(
           "SELECT s.id, s.handler, s.result::int, s.failed, s.error FROM unnest($1::bigint[]) AS u(id) "
           "JOIN {state} AS s ON s.id = u.id")),
+      done_states(
+          Texts(schema)("SELECT s.handler FROM {state} AS s WHERE s.id = $1::bigint AND s.result = 0")),
       clean_states(
           Texts(schema)("DELETE FROM {state} WHERE ctid = ANY (ARRAY(SELECT s.ctid FROM {state} AS s "
                         "WHERE NOT EXISTS (SELECT 1 FROM {queue} AS q WHERE q.id = s.id) LIMIT $1::bigint "

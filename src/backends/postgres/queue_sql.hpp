@@ -35,6 +35,7 @@ struct QueueSql {
 
   Statement save_states;
   Statement load_states;
+  Statement done_states;
   Statement clean_states;
 
   Statement any_unnumbered;

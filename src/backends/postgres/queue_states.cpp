@@ -71,6 +71,16 @@ bool PostgresQueueStore::save_states(Tx& tx, const Claim& claim, std::span<const
   return held.size() > 0;
 }
 
+std::vector<std::string> PostgresQueueStore::done_in(Tx& tx, QueueId id) {
+  constexpr std::string_view what = "cannot read states of handlers";
+  require_postgres(tx, what);
+  const TxRows rows =
+      run_in(tx, sql_.done_states, what, [&](auto& params) { params.int8(static_cast<std::int64_t>(id)); });
+  std::vector<std::string> done;
+  for (std::size_t row = 0; row < rows.size(); ++row) done.emplace_back(rows.text(row, 0));
+  return done;
+}
+
 std::size_t PostgresQueueStore::clean_states(std::size_t limit) {
   Params params;
   params.int8(static_cast<std::int64_t>(limit));

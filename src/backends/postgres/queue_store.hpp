@@ -71,6 +71,7 @@ class PostgresQueueStore final : public QueueStore {
   std::vector<EventState> load_states(std::span<const QueueId> ids) override;
   bool save_states(const Claim& claim, std::span<const HandlerResult> results) override;
   bool save_states(Tx& tx, const Claim& claim, std::span<const HandlerResult> results) override;
+  std::vector<std::string> done_in(Tx& tx, QueueId id) override;
   std::size_t clean_states(std::size_t limit) override;
   void sequence_log() override;
   void check_schema() override { check_schema_(); }

@@ -25,6 +25,7 @@ class SqliteQueuePlan : public SqlitePlan {
     }
     EXPECT_THAT(plan(sql_.find_logged), HasSubstr("SEARCH postrider_event_log USING INDEX"));
     EXPECT_THAT(plan(sql_.states), HasSubstr("SEARCH postrider_event_handler_state USING INDEX"));
+    EXPECT_THAT(plan(sql_.done), HasSubstr("SEARCH postrider_event_handler_state USING INDEX"));
     EXPECT_THAT(plan(sql_.delete_state), HasSubstr("(id=? AND handler=?)"));
     const std::string left = plan(sql_.left_states);
     EXPECT_THAT(left, HasSubstr("SEARCH q USING INTEGER PRIMARY KEY (rowid=?)"));

@@ -79,6 +79,7 @@ QueueSql::QueueSql(const Identifier& schema) {
                " error = excluded.error, updated_at = excluded.updated_at where " +
                state + ".result <> 0";
   states = "select handler, result, failed, error from " + state + " where id = ? order by handler";
+  done = "select handler from " + state + " where id = ? and result = 0";
   left_states = "select s.id, s.handler from " + state + " as s where not exists (select 1 from " + queue +
                 " as q where q.id = s.id) limit ?";
   delete_state = "delete from " + state + " where id = ? and handler = ?";

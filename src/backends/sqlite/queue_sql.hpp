@@ -38,6 +38,7 @@ struct QueueSql {
   std::string held;          ///< id, token → a row when that claim holds it
   std::string save_state;    ///< id, handler, result, failed, error, updated
   std::string states;        ///< id → handler, result, failed, error
+  std::string done;          ///< id → handler of stored successes
   std::string left_states;   ///< limit → id, handler of states whose event is not in the queue any more
   std::string delete_state;  ///< id, handler
 };

@@ -312,6 +312,15 @@ bool SqliteQueueStore::save_states(Tx& tx, const Claim& claim, std::span<const H
   return saved;
 }
 
+std::vector<std::string> SqliteQueueStore::done_in(Tx& tx, QueueId id) {
+  Connection& connection = connection_of(tx, file_, "cannot read a handler's state on " + storage_name_);
+  std::vector<std::string> done;
+  Statement statement = connection.prepare(sql_.done);
+  statement.with(static_cast<std::int64_t>(id));
+  while (statement.step()) done.emplace_back(statement.text(0));
+  return done;
+}
+
 bool SqliteQueueStore::holds(Connection& connection, const Claim& claim) {
   Statement held = connection.prepare(sql_.held);
   return held.with(static_cast<std::int64_t>(claim.id), static_cast<std::int64_t>(claim.token)).step();

@@ -147,13 +147,24 @@ TEST_F(SqliteStorageTest, AnotherProcessHoldingTheLockIsContention) {
 }
 
 TEST_F(SqliteStorageTest, ASecondTransactionOfTheSameThreadIsExplained) {
-  const auto storage = make({.acquire_timeout = 0s});
+  const auto storage = make({.acquire_timeout = 1h});  // which is not waited for
   Transaction first = storage->begin();
   const Error error = error_of([&] { (void)storage->begin(); });
   EXPECT_EQ(error.code(), ErrorCode::timeout);
-  EXPECT_TRUE(error.retryable());
+  EXPECT_FALSE(error.retryable()) << "it will be no better the next time";
   EXPECT_THAT(error.what(), HasSubstr("this thread has another transaction open"));
   first.commit();
+  storage->begin().commit();
+}
+
+TEST_F(SqliteStorageTest, ATransactionThatWasHandedToAnotherThreadIsWaitedFor) {
+  ManualClock clock;
+  const auto storage = make({.clock = &clock});
+  Transaction first = storage->begin();
+  std::jthread other([&, handed = std::move(first)]() mutable {
+    EXPECT_TRUE(clock.await_waiters(1));
+    handed.commit();
+  });
   storage->begin().commit();
 }
 

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/sqlite/writer.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace postrider::sqlite {
+namespace {
+
+constexpr Duration patience_with_itself = std::chrono::milliseconds{100};
+
+}  // namespace
 
 Writer::Writer(ConnectionOptions options, Duration acquire_timeout, Clock& clock)
     : options_(std::move(options)),
@@ -19,8 +25,12 @@ Writer::Lease Writer::acquire() {
 }
 
 void Writer::wait_for_turn() {
-  const SteadyPoint deadline = clock_.steady_now() + acquire_timeout_;
+  const SteadyPoint begin = clock_.steady_now();
   const MutexLock lock(mutex_);
+  // Waiting for oneself is in vain, unless the transaction has been handed to another thread.
+  const bool own = held_ && holder_ == std::this_thread::get_id();
+  const SteadyPoint deadline =
+      begin + (own ? std::min(acquire_timeout_, patience_with_itself) : acquire_timeout_);
   if (held_) {
     Waiter self;
     const auto place = queue_.insert(queue_.end(), &self);
@@ -54,7 +64,7 @@ Error Writer::too_long() const {
   const bool own = holder_ == std::this_thread::get_id();
   return {
       ErrorCode::timeout,
-      {.retryable = true},
+      {.retryable = !own},
       "cannot write to " + options_.name,
       own ? "this thread has another transaction open, and SQLite takes one at a time"
           : "other transactions of this process were in the way for too long, and SQLite takes one at a time",
