@@ -181,6 +181,15 @@ class SchedulerTest : public ::testing::Test {
     scheduler_->add({.name = topic, .event_types = std::move(types)}, latch, std::move(options));
     return latch;
   }
+  /// Of topic "t"; takes nothing before the signal.
+  std::shared_ptr<Latch> add_held(testing::Signal& release, const std::string& publisher = "p") {
+    auto latch = add("t", publisher);
+    latch->answer([&](auto) {
+      (void)release.await();
+      return PublishResult::all();
+    });
+    return latch;
+  }
   void lead(const std::string& topic, const std::string& publisher, int position = 0, int epoch = 1) {
     progress_.set({topic, publisher}, Epoch{epoch}, Position{position});
     scheduler_->lead({{.name = {topic, publisher}, .epoch = Epoch{epoch}, .position = Position{position}}});
