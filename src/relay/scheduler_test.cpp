@@ -311,6 +311,7 @@ TEST_F(SchedulerTest, PagesReadAheadAreForgottenWhenThePairIsMoved) {
   writer_->start();
   scheduler_->start();
   lead("t", "p", 500);
+  EXPECT_TRUE(held_.await());
   EXPECT_TRUE(stream_.await_events(2500));
   lead("t", "p", 0, 2);  // rewound, as the leader sees it
   release.set();
