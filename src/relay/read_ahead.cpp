@@ -25,8 +25,9 @@ bool ReadAhead::want(Lane& lane, std::size_t pair) {
 void ReadAhead::put_back(Lane& lane, std::size_t pair, Position after, Batch rest) {
   if (pages_ >= max_pages_) return;
   ++pages_;
-  lane.pages.push_front(std::make_shared<Page>(
-      Page{.pair = pair, .after = after, .state = State::ready, .batch = std::move(rest)}));
+  lane.pages.insert(lane.pages.begin(),
+                    std::make_shared<Page>(
+                        Page{.pair = pair, .after = after, .state = State::ready, .batch = std::move(rest)}));
 }
 
 ReadAhead::Taken ReadAhead::take(Lane& lane, std::size_t pair, Position after) {
@@ -39,7 +40,7 @@ ReadAhead::Taken ReadAhead::take(Lane& lane, std::size_t pair, Position after) {
   Taken taken;
   if (page.state == State::ready) taken.page = std::move(page.batch);
   let_go(page);
-  lane.pages.pop_front();
+  lane.pages.erase(lane.pages.begin());
   (void)want(lane, pair);
   return taken;
 }

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "relay/tail.hpp"
 
@@ -27,7 +28,7 @@ class ReadAhead {
   using PagePtr = std::shared_ptr<Page>;
   /// One pair's, in order.
   struct Lane {
-    std::deque<PagePtr> pages{};
+    std::vector<PagePtr> pages{};    // few; and nothing for the many pairs that have none
     std::optional<Position> next{};  ///< where the page behind them begins, when there is one
   };
 

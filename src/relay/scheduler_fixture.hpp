@@ -181,6 +181,16 @@ class SchedulerTest : public ::testing::Test {
     scheduler_->add({.name = topic, .event_types = std::move(types)}, latch, std::move(options));
     return latch;
   }
+  /// Of topic "t"; takes nothing before the signal. Sets `held_` when it is called.
+  std::shared_ptr<Latch> add_held(testing::Signal& release, const std::string& publisher = "p") {
+    auto latch = add("t", publisher);
+    latch->answer([&](auto) {
+      held_.set();
+      (void)release.await();
+      return PublishResult::all();
+    });
+    return latch;
+  }
   void lead(const std::string& topic, const std::string& publisher, int position = 0, int epoch = 1) {
     progress_.set({topic, publisher}, Epoch{epoch}, Position{position});
     scheduler_->lead({{.name = {topic, publisher}, .epoch = Epoch{epoch}, .position = Position{position}}});
@@ -205,6 +215,7 @@ class SchedulerTest : public ::testing::Test {
   testing::RecordingMetrics metrics_;
   std::atomic<bool> may_publish_{true};
   std::atomic<int> doubts_{0};
+  testing::Signal held_;
   std::map<std::string, std::shared_ptr<Latch>> latches_;
   std::unique_ptr<ProgressWriter> writer_;
   std::unique_ptr<Scheduler> scheduler_;

@@ -107,6 +107,7 @@ std::optional<Batch> Scheduler::own_page(Pair& pair, Epoch epoch, Position after
   {
     const MutexLock lock(mutex_);
     ReadAhead::Taken taken = ahead_.take(pair.ahead, pair.number, after);
+    if (ahead_.wanted()) changed_.notify_one();
     if (taken.page.has_value() || taken.comes) return std::move(taken.page);
   }
   return read_own(pair, epoch, after);

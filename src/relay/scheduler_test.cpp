@@ -290,11 +290,7 @@ TEST_F(SchedulerTest, ALaggardsNextPagesAreReadWhileOneIsPublished) {
   make({}, &Clock::system());
   stream_.add(5000);
   testing::Signal release;
-  const auto latch = add("t", "p");
-  latch->answer([&](auto) {
-    (void)release.await();
-    return PublishResult::all();
-  });
+  const auto latch = add_held(release);
   writer_->start();
   scheduler_->start();
   lead("t", "p");
@@ -311,14 +307,11 @@ TEST_F(SchedulerTest, PagesReadAheadAreForgottenWhenThePairIsMoved) {
   make({}, &Clock::system());
   stream_.add(3000);
   testing::Signal release;
-  const auto latch = add("t", "p");
-  latch->answer([&](auto) {
-    (void)release.await();
-    return PublishResult::all();
-  });
+  const auto latch = add_held(release);
   writer_->start();
   scheduler_->start();
   lead("t", "p", 500);
+  EXPECT_TRUE(held_.await());
   EXPECT_TRUE(stream_.await_events(2500));
   lead("t", "p", 0, 2);  // rewound, as the leader sees it
   release.set();
@@ -365,12 +358,7 @@ TEST_F(SchedulerTest, OnePublisherObjectServesManyTopicsOneCallAtATime) {
 TEST_F(SchedulerTest, SlowPublishersNeverDelayAnother) {
   make({.workers = 2, .max_workers = 16}, &Clock::system());
   testing::Signal release;
-  for (int i = 0; i < 10; ++i) {
-    add("t", "slow" + std::to_string(i))->answer([&](auto) {
-      (void)release.await();
-      return PublishResult::all();
-    });
-  }
+  for (int i = 0; i < 10; ++i) add_held(release, "slow" + std::to_string(i));
   const auto quick = add("t", "quick");
   writer_->start();
   scheduler_->start();

@@ -181,4 +181,12 @@ std::vector<AppendVerdict> flush_or_part(std::span<const AppendRequest> requests
   return verdicts;
 }
 
+Error append_timeout() {
+  return {ErrorCode::timeout,
+          {.retryable = true},
+          "cannot append to the event store",
+          "another transaction has appended and was not ended in time",
+          "append last in transactions and commit soon, or raise StorageOptions::acquire_timeout"};
+}
+
 }  // namespace postrider

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "postrider/error.hpp"
 #include "storage/stream_keys.hpp"
 #include "storage/stream_store.hpp"
 
@@ -84,6 +85,10 @@ class StreamFlush {
 [[nodiscard]] std::vector<AppendVerdict> flush_or_part(
     std::span<const AppendRequest> requests,
     const std::function<std::vector<AppendVerdict>(std::span<const AppendRequest>)>& flush);
+
+/// Somebody else has the store's lock, and was waited for as long as allowed. Not `contention`: he would be
+/// waited for again, as often as that is repeated.
+[[nodiscard]] Error append_timeout();
 
 /// For conditions: 0 when not given.
 [[nodiscard]] std::int64_t after_of(const AppendCondition& condition) noexcept;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
 #include <barrier>
+#include <semaphore>
 #include <set>
 
 #include "integration/stream_fixture.hpp"
+#include "storage/wake_channel.hpp"
 #include "support/crash_run.hpp"
 
 namespace postrider {
@@ -185,6 +187,22 @@ TEST_P(StreamStoreTest, WakesWhoeverWaitsForEventsAfterTheCommit) {
   store().wake();
   EXPECT_EQ(woken, 3);
   storage().stream_grown()->unsubscribe(number);
+}
+
+TEST_P(StreamStoreTest, HazardS15OtherNodesAreToldPerIntervalNotPerAppend) {
+  WakeChannel* const channel = storage().wake_channel();
+  if (channel == nullptr) GTEST_SKIP() << "other nodes poll here";
+  EventStore quiet(storage(), {.notify_interval = 1min});
+  const std::unique_ptr<Storage> other = database_->open_another();
+  std::counting_semaphore<> told{0};
+  const auto listening = other->wake_channel()->listen(wake_topic::stream, [&] { told.release(); });
+  ASSERT_TRUE(told.try_acquire_for(20s)) << "it is connected";
+  quiet.append({happened("A")});
+  ASSERT_TRUE(told.try_acquire_for(20s)) << "at once after a pause";
+  for (int i = 0; i < 100; ++i) quiet.append({happened("A")});
+  channel->notify(wake_topic::stream);  // comes behind whatever the appends have sent
+  ASSERT_TRUE(told.try_acquire_for(20s));
+  EXPECT_FALSE(told.try_acquire());
 }
 
 TEST_P(StreamStoreTest, AClosedStoreReadsOn) {

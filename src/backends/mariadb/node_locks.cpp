@@ -4,21 +4,10 @@
 #include <utility>
 
 #include "backends/mariadb/connection.hpp"
+#include "storage/held_connection.hpp"
 #include "storage/lock_number.hpp"
 
 namespace postrider::mariadb {
-namespace {
-
-class HeldLock final : public NodeLocks::Held {
- public:
-  explicit HeldLock(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
-  bool still_held() noexcept override { return connection_->ping(); }
-
- private:
-  std::unique_ptr<Connection> connection_;
-};
-
-}  // namespace
 
 MariadbNodeLocks::MariadbNodeLocks(const ConnectSettings& settings, const Identifier& schema,
                                    const Work& work)
@@ -37,7 +26,7 @@ std::unique_ptr<NodeLocks::Held> MariadbNodeLocks::hold(std::string_view node) {
   connection->link().run("SELECT GET_LOCK(?, 0)", {&param, 1},
                          [&](const RowView& row) { taken = !row.is_null(0) && row.integer(0) == 1; });
   if (!taken) return nullptr;
-  return std::make_unique<HeldLock>(std::move(connection));
+  return std::make_unique<HeldConnection>(std::move(connection));
 }
 
 std::vector<std::string> MariadbNodeLocks::free(std::span<const std::string> nodes) {

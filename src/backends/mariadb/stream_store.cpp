@@ -121,11 +121,7 @@ void MariadbStreamStore::take_lock(Link& link) const {
   } catch (const Error& error) {
     const bool deadlock = error.sqlstate() == "40001";
     if (error.code() != ErrorCode::contention || deadlock) throw;
-    // Not `contention`: whoever holds it would be waited for again, as often as that is repeated.
-    throw Error(
-        ErrorCode::timeout, {.retryable = true}, "cannot append to the event store of " + name_,
-        "another transaction has appended and was not ended for " + lock_wait_seconds(lock_wait_) + " s",
-        "append last in transactions and commit soon, or raise StorageOptions::acquire_timeout");
+    throw append_timeout();
   }
 }
 

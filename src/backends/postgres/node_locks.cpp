@@ -5,21 +5,10 @@
 #include <utility>
 
 #include "backends/postgres/session.hpp"
+#include "storage/held_connection.hpp"
 #include "storage/lock_number.hpp"
 
 namespace postrider::postgres {
-namespace {
-
-class HeldLock final : public NodeLocks::Held {
- public:
-  explicit HeldLock(std::unique_ptr<Connection> connection) : connection_(std::move(connection)) {}
-  bool still_held() noexcept override { return connection_->ping(); }
-
- private:
-  std::unique_ptr<Connection> connection_;
-};
-
-}  // namespace
 
 PostgresNodeLocks::PostgresNodeLocks(const Identifier& schema, ConnectionContext& context,
                                      WithConnection with_connection)
@@ -35,7 +24,7 @@ std::unique_ptr<NodeLocks::Held> PostgresNodeLocks::hold(std::string_view node) 
   pipeline.send_text("SELECT pg_try_advisory_lock($1::bigint)", {&param, 1});
   const Rows rows = to_rows(pipeline.finish().at(0));
   if (rows.text(0, 0) != "t") return nullptr;
-  return std::make_unique<HeldLock>(std::move(connection));
+  return std::make_unique<HeldConnection>(std::move(connection));
 }
 
 std::vector<std::string> PostgresNodeLocks::free(std::span<const std::string> nodes) {

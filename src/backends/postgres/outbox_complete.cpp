@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "backends/postgres/contention.hpp"
 #include "backends/postgres/outbox_store.hpp"
 #include "core/failpoint.hpp"
 #include "storage/row_decoder.hpp"
@@ -88,16 +89,7 @@ std::optional<TimePoint> PostgresOutboxStore::now() const {
 }
 
 void PostgresOutboxStore::run(const std::function<void(Connection&)>& work) {
-  // A completion and a renewal of the same rows can deadlock, because their rows come in different order; the
-  // loser was rolled back whole. The same holds for the first statement that a pooler sends astray.
-  for (int attempt = 1;; ++attempt) {
-    try {
-      with_connection_(work);
-      return;
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::contention || attempt == 3) throw;
-    }
-  }
+  again_after_contention(3, [&] { with_connection_(work); });
 }
 
 void begin_worker(Pipeline& pipeline) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backends/postgres/contention.hpp"
 #include "backends/postgres/outbox_store.hpp"
 #include "backends/postgres/queue_claim.hpp"
 
@@ -61,16 +62,7 @@ std::optional<TimePoint> PostgresQueueStore::now() const {
 }
 
 void PostgresQueueStore::run(const std::function<void(Connection&)>& work) {
-  // As in the outbox: whoever lost a deadlock was rolled back whole, and so was the first statement that a
-  // pooler sent astray.
-  for (int attempt = 1;; ++attempt) {
-    try {
-      with_connection_(work);
-      return;
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::contention || attempt == 3) throw;
-    }
-  }
+  again_after_contention(3, [&] { with_connection_(work); });
 }
 
 Result PostgresQueueStore::run_one(const Statement& statement, const Params& params, std::string_view what) {

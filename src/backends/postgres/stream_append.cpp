@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "backends/postgres/bind_events.hpp"
+#include "backends/postgres/contention.hpp"
 #include "backends/postgres/outbox_store.hpp"
 #include "backends/postgres/stream_store.hpp"
 #include "backends/postgres/tx_statement.hpp"
@@ -151,17 +152,15 @@ std::optional<TimePoint> PostgresStreamStore::now() const {
 
 std::vector<AppendVerdict> PostgresStreamStore::append(std::span<const AppendRequest> requests) {
   return flush_or_part(requests, [&](std::span<const AppendRequest> part) {
-    for (int attempt = 1;; ++attempt) {
+    return again_after_contention(attempts, [&] {
       try {
         return flush(part);
       } catch (const Error& error) {
         const bool waited_in_vain = error.sqlstate() == "55P03";
-        if (error.code() != ErrorCode::contention || waited_in_vain || error.in_doubt() ||
-            attempt == attempts) {
-          throw;
-        }
+        if (!waited_in_vain) throw;
+        throw append_timeout();
       }
-    }
+    });
   });
 }
 
