@@ -11,18 +11,13 @@ void eventlog_api(Report& /*report*/, const std::string& line) {
 
 #else
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <thread>
 
 #include "app/api/event_log_api.hpp"
 #include "app/http/server.hpp"
+#include "bare_http_connection.hpp"
 #include "bare_sqlite_connection.hpp"
 #include "sandbox.hpp"
 
@@ -68,47 +63,6 @@ std::vector<std::vector<Row> > make_batches() {
   return made;
 }
 
-/// One kept-alive connection to loopback, as thin as it can be.
-class Connection {
- public:
-  explicit Connection(std::uint16_t port) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (::connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) fail();
-  }
-  ~Connection() { ::close(socket_); }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
-
-  /// Sends a whole request and reads the whole answer, which must be 200.
-  void post(std::string_view request) {
-    while (!request.empty()) {
-      const ssize_t sent = ::send(socket_, request.data(), request.size(), MSG_NOSIGNAL);
-      if (sent <= 0) fail();
-      request.remove_prefix(static_cast<std::size_t>(sent));
-    }
-    std::string answer;
-    std::size_t whole = std::string::npos;
-    std::array<char, 65536> part{};
-    while (answer.size() < whole) {
-      const ssize_t got = ::recv(socket_, part.data(), part.size(), 0);
-      if (got <= 0) fail();
-      answer.append(part.data(), static_cast<std::size_t>(got));
-      const std::size_t head = answer.find("\r\n\r\n");
-      if (head == std::string::npos) continue;
-      const std::size_t length = answer.find("Content-Length: ");
-      whole = head + 4 + std::stoul(answer.substr(length + 16));
-    }
-    if (!answer.starts_with("HTTP/1.1 200") || answer.find(R"("rejected":0)") == std::string::npos) fail();
-  }
-
- private:
-  [[noreturn]] static void fail() { throw std::runtime_error("eventlog.api: the server did not answer 200"); }
-  int socket_;
-};
-
 std::int64_t stored(Sandbox& sandbox) {
   return sandbox.number("SELECT count(*) FROM " + sandbox.table("event_log_entries"));
 }
@@ -125,10 +79,7 @@ double run_ours() {
     std::string body = "[";
     for (const Row& row : batch) body += (body.size() > 1 ? "," : "") + json_of(row);
     body += "]";
-    requests.push_back(
-        "POST /v1/events/batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        "Content-Length: " +
-        std::to_string(body.size()) + "\r\n\r\n" + body);
+    requests.push_back(HttpConnection::batch_request(body));
   }
   api::EventLogApi api(sandbox.storage(), {});
   http::Router router;
@@ -143,7 +94,7 @@ double run_ours() {
     for (std::size_t i = 0; i < clients; ++i) {
       threads.emplace_back([&] {
         try {
-          Connection connection(server.port());
+          HttpConnection connection(server.port());
           for (std::size_t at = next++; at < requests.size(); at = next++) connection.post(requests[at]);
         } catch (const std::exception&) {
           failed = true;

@@ -97,6 +97,7 @@ std::vector<Bench> all_benches() {
   one("logger.spill.group",
       [](Report& report, const std::string& name) { logger_spill(report, name, true); });
   one("logger.replay", logger_replay);
+  one("logger.replay_api", logger_replay_api);
   benches.push_back({{"logger.backlog.start.1mb", "logger.backlog.start.4gb", "logger.backlog.memory"},
                      [](Report& report) { logger_backlog(report, "logger.backlog"); }});
   return benches;

@@ -30,6 +30,7 @@ int main(int argc, char** argv) {
     if (argc == 3 && first == "--node") return shop::run_node({argv[2]}, false);
     if (argc == 3 && first == "--deliver") return shop::run_node({argv[2]}, true);
     if (argc == 3 && first == "--relay") return shop::run_relay_node({argv[2]});
+    if (argc == 3 && first == "--resort") return shop::run_resort({argv[2]});
     if (argc == 3 && first == "--worker") return shop::run_queue_worker({argv[2]});
 
     int seconds = 20;
@@ -50,6 +51,7 @@ int main(int argc, char** argv) {
     int code = shop::run_manager({pattern}, std::chrono::seconds{seconds}, self);
     if (code == 0) code = shop::run_queue_chapter({pattern}, self);
     if (code == 0) code = shop::run_wallet_chapter({pattern}, self);
+    if (code == 0) code = shop::run_resort_chapter({pattern}, self);
     if (code == 0 || code == shop::interrupted_code) {
       std::filesystem::remove_all(pattern);
     } else {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The demo shop: one program, several roles. In the first chapter a *node* takes orders and delivers their
 // events; the *manager* starts it, kills it, starts it again, shows the board and checks the books. In the
-// second one *workers* take orders from the queue, in the third a *relay* publishes what happens to wallets.
+// second one *workers* take orders from the queue, in the third a *relay* publishes what happens to wallets,
+// in the fourth a *resort* logs to an Event Log API.
 #pragma once
 
 #include <array>
@@ -69,6 +70,12 @@ int run_queue_worker(const Place& place);
 int run_wallet_chapter(const Place& place, const std::string& program);
 /// Relays until told to stop (SIGTERM).
 int run_relay_node(const Place& place);
+
+/// The fourth chapter: a pet resort logs to an Event Log API that is killed and started again; so is the
+/// resort. Returns 0 when each event is in the API's table once.
+int run_resort_chapter(const Place& place, const std::string& program);
+/// Takes bookings and logs them until told to stop (SIGTERM).
+int run_resort(const Place& place);
 
 /// What the books say at the end.
 struct BalanceSheet {

@@ -102,6 +102,13 @@ class EntryStore {
   /// In order of time. A page is shorter than the limit when its entries are large; `more` tells.
   virtual EntryPage find(const EntryQuery& query) = 0;
   virtual std::optional<StoredEntry> get(EntryId id) = 0;
+
+  /// How many entries happened before `time`. Walks over their part of an index.
+  [[nodiscard]] virtual std::int64_t count_before(TimePoint time) = 0;
+  /// Removes the oldest entries that happened before `time`, at most `limit`, and their words, in a
+  /// transaction of its own. Returns how many. Fewer than `limit`: there are no more, but for those that
+  /// another node is just removing. Their keys are free again.
+  virtual std::int64_t purge_before(TimePoint time, std::size_t limit) = 0;
 };
 
 /// The words of a text that somebody searches for, each once, in lower case as far as ASCII goes. ASCII

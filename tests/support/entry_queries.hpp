@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "storage/sql_entry_purge.hpp"
 #include "storage/sql_entry_reader.hpp"
 
 namespace postrider::test {
@@ -48,6 +49,18 @@ inline void look_at_query(SqlDialect dialect, const EntryQuery& query,
     return Rows{};
   };
   (void)SqlEntryReader(std::move(dialect)).find(query);
+}
+
+/// The same for both statements of the retention.
+inline void look_at_purge(SqlDialect dialect, TimePoint time,
+                          const std::function<void(std::string_view, std::span<const Value>)>& look) {
+  dialect.run = [&](std::string_view sql, std::span<const Value> params) {
+    look(sql, params);
+    return Rows{.rows = {{"0"}}};
+  };
+  const SqlEntryPurge purge(std::move(dialect));
+  (void)purge.count_before(time);
+  (void)purge.purge_before(time, 500);
 }
 
 }  // namespace postrider::test

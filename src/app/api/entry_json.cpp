@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/json.hpp>
+#include <cmath>
 #include <utility>
 
 #include "app/api/rfc3339.hpp"
@@ -25,7 +26,7 @@ struct Field {
 /// The seed's names, in the seed's order, and the key.
 constexpr std::array<Field, 10> fields{{
     {.name = "applicationId", .column = &Entry::application_id, .most = EntryLimits::name, .required = true},
-    {.name = "correlationId", .column = &Entry::correlation_id, .most = EntryLimits::name, .required = true},
+    {.name = "correlationId", .column = &Entry::correlation_id, .most = EntryLimits::name},
     {.name = "processName", .column = &Entry::process_name, .most = EntryLimits::process, .required = true},
     {.name = "processStatus",
      .column = &Entry::process_status,
@@ -59,6 +60,19 @@ std::string pointer(std::string_view name) {
     }
   }
   return result;
+}
+
+/// JSON knows no infinity, but a number such as 1e400 is read as one. Nests no deeper than the parser allows.
+bool is_finite(const json::value& value) {  // NOLINT(misc-no-recursion)
+  if (const double* number = value.if_double()) return std::isfinite(*number);
+  if (const json::array* array = value.if_array()) {
+    return std::all_of(array->begin(), array->end(), is_finite);
+  }
+  if (const json::object* object = value.if_object()) {
+    return std::all_of(object->begin(), object->end(),
+                       [](const json::key_value_pair& member) { return is_finite(member.value()); });
+  }
+  return true;
 }
 
 class EntryParser {
@@ -133,6 +147,11 @@ class EntryParser {
 
   void keep(const json::object& extras) {
     if (extras.empty()) return;
+    for (const auto& member : extras) {
+      if (is_finite(member.value())) continue;
+      refuse(pointer({member.key().data(), member.key().size()}), "range",
+             "it has a number that is too large for anybody to read back");
+    }
     std::string text = json::serialize(extras);
     if (text.size() > EntryLimits::extras_bytes) {
       refuse("", "too-long",

@@ -39,6 +39,8 @@ class FakeStore final : public EntryStore {
   }
   EntryPage find(const EntryQuery& /*query*/) override { return {}; }
   std::optional<StoredEntry> get(EntryId /*id*/) override { return std::nullopt; }
+  std::int64_t count_before(TimePoint /*time*/) override { return 0; }
+  std::int64_t purge_before(TimePoint /*time*/, std::size_t /*limit*/) override { return 0; }
 
   std::promise<void> close_gate() {
     std::promise<void> opener;

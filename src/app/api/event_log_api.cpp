@@ -38,7 +38,9 @@ Problem problem_of(const Error& error) {
                       error.code() == ErrorCode::unavailable || error.code() == ErrorCode::timeout ||
                       error.code() == ErrorCode::contention || error.code() == ErrorCode::schema ||
                       error.code() == ErrorCode::storage_full || error.code() == ErrorCode::closed;
-  if (!passes) return {.status = 500, .code = "internal", .detail = "the server failed; its log says why"};
+  if (!passes) {
+    return {.status = 500, .code = "internal", .detail = "the server failed", .hint = "its log says why"};
+  }
   return {.status = 503,
           .code = "storage-unavailable",
           .detail = "the database cannot take or answer this now",
@@ -240,7 +242,8 @@ void EventLogApi::post_batch(const Request& request, const Reply& reply) {
       reply(to_response(Problem{.status = 422,
                                 .code = "invalid-batch",
                                 .detail = "a batch is a JSON array of events, or an object with such an "
-                                          "array as events"}));
+                                          "array as events",
+                                .hint = "send [{...}, {...}]; one event alone goes to /v1/events"}));
       return;
     }
     if (events->size() > options_.max_batch) {
@@ -293,6 +296,7 @@ Response EventLogApi::find(const Request& request) {
     return to_response(Problem{.status = 400,
                                .code = "invalid-parameter",
                                .detail = errors->front().field + ": " + errors->front().detail,
+                               .hint = "see docs/eventlog-api.md for the parameters",
                                .errors = *errors});
   }
   return answered([&] {
@@ -306,7 +310,7 @@ Response EventLogApi::find(const Request& request) {
     response.body += R"(],"nextCursor":)";
     if (page.more) {
       const StoredEntry& last = page.entries.back();
-      append_text(response.body, encode_cursor({last.entry.occurred_at, last.id}, query.newest_first));
+      append_text(response.body, encode_cursor({last.entry.occurred_at, last.id}, query));
     } else {
       response.body += "null";
     }
@@ -321,7 +325,11 @@ Response EventLogApi::get(const Request& request) {
     std::optional<StoredEntry> found;
     if (id.has_value()) found = storage_.entry_store().get(*id);
     if (!found.has_value()) {
-      return to_response(Problem{.status = 404, .code = "no-such-event", .detail = "no event has this id"});
+      return to_response(
+          Problem{.status = 404,
+                  .code = "no-such-event",
+                  .detail = "no event has this id",
+                  .hint = "ids are numbers, as an answer gave them; old events may have been removed"});
     }
     Response response;
     append_entry(response.body, *found);
@@ -331,8 +339,11 @@ Response EventLogApi::get(const Request& request) {
 
 Response EventLogApi::ready() {
   const auto not_ready = [](std::string why) {
-    return to_response(Problem{
-        .status = 503, .code = "not-ready", .detail = std::move(why), .headers = {{"Retry-After", "5"}}});
+    return to_response(Problem{.status = 503,
+                               .code = "not-ready",
+                               .detail = std::move(why),
+                               .hint = "ask again in a moment",
+                               .headers = {{"Retry-After", "5"}}});
   };
   if (draining_) return not_ready("the server is stopping");
   try {

@@ -23,6 +23,25 @@ std::optional<std::int64_t> whole_number(std::string_view text) {
   return value;
 }
 
+/// A short hash of what a query asks for, but for its limit: a page of one query is no beginning for another.
+/// FNV-1a, because a cursor may come back to another process than the one that gave it.
+std::uint32_t mark_of(const EntryQuery& query) {
+  std::uint32_t hash = 2166136261U;
+  const auto add = [&](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+    hash = (hash ^ 0xFFU) * 16777619U;  // no text has this byte
+  };
+  const auto add_time = [&](const std::optional<TimePoint>& time) {
+    add(time.has_value() ? std::to_string(time->time_since_epoch().count()) : "");
+  };
+  add(query.correlation_id.has_value() ? "=" + *query.correlation_id : "");
+  add(query.application_id.has_value() ? "=" + *query.application_id : "");
+  add_time(query.from);
+  add_time(query.until);
+  for (const std::string& word : query.words) add(word);
+  return hash;
+}
+
 class QueryParser {
  public:
   std::variant<EntryQuery, Errors> parse(const http::Fields& parameters) {
@@ -41,9 +60,9 @@ class QueryParser {
       take(name, value);
     }
     if (!cursor_.empty()) {  // read last, because it belongs to an order
-      query_.after = decode_cursor(cursor_, query_.newest_first);
+      query_.after = decode_cursor(cursor_, query_);
       if (!query_.after.has_value()) {
-        refuse("cursor", "cursor", "it does not come from a page of this order");
+        refuse("cursor", "cursor", "it does not come from a page of this query");
       }
     }
     if (!errors_.empty()) return std::move(errors_);
@@ -115,17 +134,19 @@ std::variant<EntryQuery, Errors> parse_query(const http::Fields& parameters) {
   return QueryParser().parse(parameters);
 }
 
-std::string encode_cursor(const EntryPosition& position, bool newest_first) {
-  return std::string(newest_first ? "d" : "a") +
+std::string encode_cursor(const EntryPosition& position, const EntryQuery& query) {
+  return std::string(query.newest_first ? "d" : "a") +
          std::to_string(position.occurred_at.time_since_epoch().count()) + "." +
-         std::to_string(static_cast<std::int64_t>(position.id));
+         std::to_string(static_cast<std::int64_t>(position.id)) + "." + std::to_string(mark_of(query));
 }
 
-std::optional<EntryPosition> decode_cursor(std::string_view text, bool newest_first) {
+std::optional<EntryPosition> decode_cursor(std::string_view text, const EntryQuery& query) {
   const std::size_t dot = text.find('.');
-  if (dot == std::string_view::npos || text.front() != (newest_first ? 'd' : 'a')) return std::nullopt;
+  const std::size_t last = text.rfind('.');
+  if (dot == last || text.front() != (query.newest_first ? 'd' : 'a')) return std::nullopt;
+  if (whole_number(text.substr(last + 1)) != std::optional<std::int64_t>(mark_of(query))) return std::nullopt;
   const std::optional<std::int64_t> micros = whole_number(text.substr(1, dot - 1));
-  const std::optional<EntryId> id = parse_id(text.substr(dot + 1));
+  const std::optional<EntryId> id = parse_id(text.substr(dot + 1, last - dot - 1));
   if (!micros.has_value() || !id.has_value()) return std::nullopt;
   const EntryPosition position{TimePoint(Duration(*micros)), *id};
   // Not every database can compare with times that it cannot store.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/eventlog_command.hpp"
 
+#include <algorithm>
 #include <boost/url.hpp>
 #include <chrono>
 #include <csignal>
@@ -10,6 +11,8 @@
 #include <optional>
 
 #include "app/api/event_log_api.hpp"
+#include "app/api/retention.hpp"
+#include "app/api/rfc3339.hpp"
 #include "app/http/server.hpp"
 #include "core/what_of.hpp"
 #include "postrider/error.hpp"
@@ -19,6 +22,7 @@ namespace postrider::cli {
 namespace {
 
 constexpr std::time_t pause_before_retry = 2;  // seconds
+constexpr Duration pause_between_lines = std::chrono::seconds{2};
 
 /// SIGTERM and SIGINT, waited for by one thread. Others must be started after it is made.
 class StopSignals {
@@ -106,6 +110,8 @@ ListenAddress parse_listen(std::string_view text) {
 
 int run_eventlog(const EventlogOptions& options) {
   const ListenAddress address = parse_listen(options.listen);
+  std::optional<Duration> retention_age;
+  if (!options.retention.empty()) retention_age = api::parse_age("--retention", options.retention);
   const StopSignals signals;
   const LogCallback log = log_to_stderr(LogLevel::info);
   const std::unique_ptr<Storage> storage = open_storage(options, signals, log);
@@ -119,6 +125,11 @@ int run_eventlog(const EventlogOptions& options) {
                                           .max_connections = options.max_connections,
                                           .allowed_hosts = {"localhost", "127.0.0.1", "::1", address.host},
                                           .log = log});
+  std::optional<api::Retention> retention;
+  if (retention_age.has_value()) {
+    retention.emplace(storage->entry_store(), *retention_age, Clock::system(), log);
+    retention->start();
+  }
   server.start();
   std::cout << "postrider: event log API on " << url_of(address, server.port()) << ", storage "
             << storage->name() << std::endl;
@@ -129,9 +140,36 @@ int run_eventlog(const EventlogOptions& options) {
   api.drain();
   const bool drained = server.stop(std::chrono::seconds(options.drain_seconds));
   api.stop();
+  if (retention.has_value()) retention->stop();
   std::cout << (drained ? "postrider: stopped" : "postrider: stopped; requests that took too long were cut")
             << std::endl;
   return drained ? 0 : 1;
+}
+
+int run_purge(const PurgeOptions& options) {
+  const Duration age = api::parse_age("--older-than", options.older_than);
+  const TimePoint time = Clock::system().now() - age;
+  StorageOptions storage_options;
+  storage_options.schema = Identifier(options.schema);
+  storage_options.log = log_to_stderr(LogLevel::warning);
+  const std::unique_ptr<Storage> storage = open(options.storage, storage_options);
+  EntryStore& store = storage->entry_store();
+  const std::int64_t all = store.count_before(time);
+  const std::string which = " events from before " + api::format_time(time);
+  if (options.dry_run) {
+    std::cout << "postrider: there are " << all << which << "; nothing was removed" << std::endl;
+    return 0;
+  }
+  SteadyPoint next_line = Clock::system().steady_now() + pause_between_lines;
+  const std::int64_t removed = api::purge_entries(store, time, [&](std::int64_t so_far) {
+    if (Clock::system().steady_now() >= next_line) {
+      next_line += pause_between_lines;
+      std::cout << "postrider: removed " << so_far << " of " << std::max(all, so_far) << std::endl;
+    }
+    return true;
+  });
+  std::cout << "postrider: removed " << removed << which << std::endl;
+  return 0;
 }
 
 }  // namespace postrider::cli

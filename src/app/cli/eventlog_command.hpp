@@ -17,6 +17,14 @@ struct EventlogOptions {
   std::size_t max_batch = 1000;
   std::size_t drain_seconds = 30;
   bool relaxed_sync = false;
+  std::string retention;  ///< "90d"; empty: nothing is removed
+};
+
+struct PurgeOptions {
+  std::string storage;
+  std::string schema = "postrider";
+  std::string older_than;  ///< "90d"
+  bool dry_run = false;
 };
 
 struct ListenAddress {
@@ -31,5 +39,8 @@ struct ListenAddress {
 /// Serves the Event Log API until SIGTERM or SIGINT, then drains. Returns the exit code. Called before the
 /// process has other threads, because all of them must leave the signals to this one.
 int run_eventlog(const EventlogOptions& options);
+
+/// Removes old entries in batches, and says how far it is. Returns the exit code.
+int run_purge(const PurgeOptions& options);
 
 }  // namespace postrider::cli

@@ -21,17 +21,30 @@ std::string version_text() {
   return text + ")";
 }
 
-void add_eventlog(CLI::App& app, postrider::cli::EventlogOptions& options) {
+void add_storage(CLI::App& command, std::string& storage, std::string& schema) {
+  command.add_option("--storage", storage, "sqlite:events.db, postgresql://..., mariadb://...")
+      ->type_name("URL");
+  command.add_option("--schema", schema, "Schema (PostgreSQL) or table prefix of the tables")
+      ->type_name("NAME")
+      ->capture_default_str();
+}
+
+void add_purge(CLI::App& eventlog, postrider::cli::PurgeOptions& options) {
+  CLI::App* command = eventlog.add_subcommand("purge", "Remove old events, in small transactions");
+  add_storage(*command, options.storage, options.schema);
+  command->get_option("--storage")->required();
+  command->add_option("--older-than", options.older_than, "Age by their timestamps: 90d, 12h, 2w")
+      ->type_name("AGE")
+      ->required();
+  command->add_flag("--dry-run", options.dry_run, "Only count them");
+}
+
+CLI::App* add_eventlog(CLI::App& app, postrider::cli::EventlogOptions& options) {
   CLI::App* command = app.add_subcommand("eventlog", "Serve the Event Log API (see docs/eventlog-api.md)");
   command->add_option("--listen", options.listen, "Address and port; loopback only")
       ->type_name("ADDRESS:PORT")
       ->capture_default_str();
-  command->add_option("--storage", options.storage, "sqlite:events.db, postgresql://..., mariadb://...")
-      ->type_name("URL")
-      ->required();
-  command->add_option("--schema", options.schema, "Schema (PostgreSQL) or table prefix of the tables")
-      ->type_name("NAME")
-      ->capture_default_str();
+  add_storage(*command, options.storage, options.schema);
   command->add_option("--max-connections", options.max_connections, "Connections at a time")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
@@ -43,6 +56,9 @@ void add_eventlog(CLI::App& app, postrider::cli::EventlogOptions& options) {
       ->capture_default_str();
   command->add_flag("--relaxed-sync", options.relaxed_sync,
                     "SQLite: faster, but a power cut may lose the last events");
+  command->add_option("--retention", options.retention, "Remove events as they get older than this: 90d")
+      ->type_name("AGE");
+  return command;
 }
 
 int run(int argc, char** argv) {
@@ -50,10 +66,16 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", version_text());
   postrider::cli::EventlogOptions eventlog;
-  add_eventlog(app, eventlog);
+  postrider::cli::PurgeOptions purge;
+  CLI::App* const serve = add_eventlog(app, eventlog);
+  add_purge(*serve, purge);
   app.add_subcommand("version", "Say the version and the databases of this build");
   try {
     app.parse(argc, argv);
+    // Not `required`, which would hold for `purge` as well.
+    if (serve->parsed() && serve->get_subcommands().empty() && eventlog.storage.empty()) {
+      throw CLI::RequiredError("--storage");
+    }
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
@@ -61,6 +83,7 @@ int run(int argc, char** argv) {
     std::cout << version_text() << '\n';
     return 0;
   }
+  if (serve->got_subcommand("purge")) return postrider::cli::run_purge(purge);
   return postrider::cli::run_eventlog(eventlog);
 }
 

@@ -179,6 +179,44 @@ TEST_F(ProgramTest, KilledAroundACommitItStoresAllOrNothingAndARepeatIsRight) {
 }
 #endif
 
+TEST_F(ProgramTest, PurgeRemovesOldEventsAndADryRunOnlyCountsThem) {
+  {
+    const std::unique_ptr<Storage> storage = open(url_);
+    storage->migrate();
+    std::vector<Entry> entries;
+    for (int i = 0; i < 1300; ++i) {
+      Entry one;
+      one.application_id = "a";
+      one.process_name = "P";
+      one.process_status = "S";
+      one.idempotency_key = (i < 1200 ? "old" : "new") + std::to_string(i);
+      one.occurred_at = Clock::system().now() - (i < 1200 ? 24h * 91 : 24h * 89);
+      entries.push_back(one);
+    }
+    storage->entry_store().insert(entries);
+  }
+  const auto purge = [&](std::vector<std::string> more) {
+    std::vector<std::string> arguments{POSTRIDER_PROGRAM_PATH, "eventlog", "purge", "--storage", url_};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    ChildProcess child(arguments);
+    std::string line = child.read_line().value_or("");
+    EXPECT_TRUE(child.wait().value().ok());
+    return line;
+  };
+  EXPECT_THAT(purge({"--older-than", "90d", "--dry-run"}), HasSubstr("there are 1200 events from before "));
+  EXPECT_EQ(stored({"old0", "new1200"}), 2U);
+  EXPECT_THAT(purge({"--older-than", "90d"}), HasSubstr("removed 1200 events from before "));
+  EXPECT_EQ(stored({"old0", "old1199", "new1200", "new1299"}), 2U);
+  EXPECT_THAT(purge({"--older-than", "90d"}), HasSubstr("removed 0 events"));
+  ChildProcess wrong(
+      {POSTRIDER_PROGRAM_PATH, "eventlog", "purge", "--storage", url_, "--older-than", "soon"});
+  EXPECT_EQ(wrong.wait().value().code, 1);
+  ChildProcess missing({POSTRIDER_PROGRAM_PATH, "eventlog", "purge", "--storage", url_});
+  EXPECT_EQ(missing.wait().value().code, 2);
+  ChildProcess nowhere({POSTRIDER_PROGRAM_PATH, "eventlog"});
+  EXPECT_EQ(nowhere.wait().value().code, 2) << "--storage is needed";
+}
+
 TEST_F(ProgramTest, SaysItsVersionAndItsUsage) {
   ChildProcess version({POSTRIDER_PROGRAM_PATH, "version"});
   EXPECT_THAT(version.read_line().value_or(""), ::testing::StartsWith("postrider "));

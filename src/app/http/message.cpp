@@ -58,8 +58,12 @@ std::string_view reason(int status) noexcept {
       return "Created";
     case 204:
       return "No Content";
+    case 304:
+      return "Not Modified";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
     case 403:
       return "Forbidden";
     case 404:

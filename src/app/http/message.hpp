@@ -2,6 +2,7 @@
 // Requests and responses, as handlers see them.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,11 +32,15 @@ struct Request {
   [[nodiscard]] std::string_view parameter(std::string_view name) const noexcept;
 };
 
+class BodyStream;
+
 struct Response {
   int status = 200;
   std::string body{};
   std::string content_type = "application/json";
   Fields headers{};
+  /// Instead of `body`: one that is still being written.
+  std::shared_ptr<BodyStream> stream{};
 };
 
 /// One thing that is wrong with a request's content. `field` is a JSON pointer or a parameter's name.

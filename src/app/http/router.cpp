@@ -48,7 +48,8 @@ struct Reply::State {
   explicit State(Send how) : send(std::move(how)) {}
   ~State() {
     if (answered) return;
-    send(to_response({.status = 500, .code = "no-answer", .detail = "the request was given up"}));
+    send(to_response(
+        {.status = 500, .code = "no-answer", .detail = "the request was given up", .hint = "send it again"}));
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -88,6 +89,7 @@ Router::Match Router::find(Method method, const std::vector<std::string>& path) 
       if (allowed.find(name) != std::string::npos) continue;
       if (!allowed.empty()) allowed += ", ";
       allowed += name;
+      if (entry->route.method == Method::get) allowed += ", HEAD";
     } else if (best == nullptr || *how_well > best_fit) {
       best = entry.get();
       best_fit = *how_well;
@@ -110,6 +112,7 @@ std::optional<Target> parse_target(std::string_view target) {
   if (!url.has_value()) return std::nullopt;
   Target parsed;
   for (const auto& segment : url->segments()) parsed.path.emplace_back(segment);
+  if (parsed.path.empty()) parsed.path.emplace_back();  // "/" has one segment, as "/a/" has two
   for (const auto& parameter : url->params()) {
     parsed.query.emplace_back(std::string(parameter.key), std::string(parameter.value));
   }

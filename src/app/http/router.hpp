@@ -40,10 +40,10 @@ enum class Lane {
 using Handler = std::function<void(Request request, Reply reply)>;
 
 struct Route {
-  Method method = Method::get;
-  std::string pattern;  ///< "/v1/events/{id}"
+  Method method = Method::get;  ///< `get` answers HEAD, too
+  std::string pattern;          ///< "/v1/events/{id}"
   Lane lane = Lane::read;
-  std::size_t body_limit = 0;  ///< bytes; 0: the request has no body
+  std::size_t body_limit = 0;  ///< bytes, unpacked; 0: the request has no body
   Handler handler;
 };
 
@@ -55,7 +55,7 @@ class Router {
 
   struct NotFound {};
   struct WrongMethod {
-    std::string allowed;  ///< "GET, POST"
+    std::string allowed;  ///< "GET, HEAD, POST"
   };
   struct Found {
     const Route* route;

@@ -43,8 +43,8 @@ TEST(Router, FixedSegmentsGoBeforeNames) {
 
 TEST(Router, TellsAWrongMethodFromAWrongPath) {
   const Router routes = router();
-  EXPECT_EQ(found(routes, Method::remove, {"v1", "events"}), "allow GET, POST");
-  EXPECT_EQ(found(routes, Method::post, {"v1", "events", "7"}), "allow GET");
+  EXPECT_EQ(found(routes, Method::remove, {"v1", "events"}), "allow GET, HEAD, POST");
+  EXPECT_EQ(found(routes, Method::post, {"v1", "events", "7"}), "allow GET, HEAD");
   EXPECT_EQ(found(routes, Method::get, {"v1", "events", ""}), "none");
   EXPECT_EQ(found(routes, Method::get, {"v1"}), "none");
   EXPECT_EQ(found(routes, Method::get, {}), "none");

@@ -7,6 +7,8 @@
 #include <limits>
 #include <utility>
 
+#include "app/http/gzip.hpp"
+#include "app/http/problems.hpp"
 #include "core/what_of.hpp"
 
 namespace postrider::http {
@@ -17,7 +19,6 @@ namespace http = beast::http;
 constexpr std::size_t read_buffer_bytes = 64U << 10U;
 constexpr std::size_t first_read_bytes = 4096;
 constexpr std::size_t read_bytes = 32U << 10U;
-constexpr std::size_t target_bytes = 8000;
 constexpr std::chrono::seconds linger_timeout{2};
 constexpr std::size_t linger_bytes = 64U << 20U;
 
@@ -25,60 +26,20 @@ std::string_view view(beast::string_view text) {
   return {text.data(), text.size()};
 }
 
-Method method_of(http::verb verb) {
-  switch (verb) {
-    case http::verb::get:
-      return Method::get;
-    case http::verb::post:
-      return Method::post;
-    case http::verb::put:
-      return Method::put;
-    case http::verb::patch:
-      return Method::patch;
-    case http::verb::delete_:
-      return Method::remove;
-    default:
-      return Method::other;
-  }
+/// What a body may take on its way, in chunks as small as they come.
+std::size_t wire_bytes(std::size_t limit) {
+  return 8 * limit;
 }
 
-std::string date() {
+}  // namespace
+
+std::string http_date() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
   gmtime_r(&now, &parts);
   std::array<char, 40> text{};
   return {text.data(), std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts)};
 }
-
-/// "application/json; charset=utf-8" and the like.
-bool is_json(std::string_view type) {
-  type = type.substr(0, type.find(';'));
-  while (type.ends_with(' ')) type.remove_suffix(1);
-  return equal_ignoring_case(type, "application/json");
-}
-
-/// What a body may take on its way, in chunks as small as they come.
-std::size_t wire_bytes(std::size_t limit) {
-  return 8 * limit;
-}
-
-Problem too_large(std::size_t limit) {
-  if (limit == 0) return {.status = 413, .code = "no-body-expected", .detail = "this request takes no body"};
-  return {.status = 413,
-          .code = "body-too-large",
-          .detail = "a body here has at most " + std::to_string(limit) + " bytes",
-          .hint = "send fewer events at once"};
-}
-
-Problem busy(std::string detail) {
-  return {.status = 503,
-          .code = "busy",
-          .detail = std::move(detail),
-          .hint = "try again after a moment",
-          .headers = {{"Retry-After", "1"}}};
-}
-
-}  // namespace
 
 Session::Session(net::ip::tcp::socket socket, Shared& shared, Gone gone)
     : stream_(std::move(socket)), shared_(shared), gone_(std::move(gone)), buffer_(read_buffer_bytes) {}
@@ -94,17 +55,24 @@ void Session::start() {
 void Session::drain() {
   net::post(stream_.get_executor(), [self = shared_from_this()] {
     if (self->resting_) self->close();
+    self->send_part();  // the last one of a stream
   });
 }
 
 void Session::cut() {
-  net::post(stream_.get_executor(), [self = shared_from_this()] { self->close(); });
+  net::post(stream_.get_executor(), [self = shared_from_this()] {
+    self->end_stream(false);
+    self->close();
+  });
 }
 
 void Session::wait_for_request() {
   parser_.reset();
   request_ = {};
   route_ = nullptr;
+  head_only_ = false;
+  packed_ = false;
+  http10_ = false;
   if (buffer_.size() > 0) {  // pipelined: it is here already
     read_header();
     return;
@@ -201,89 +169,6 @@ void Session::on_header(beast::error_code error) {
   }
 }
 
-std::optional<Problem> Session::check_header() {
-  const auto& head = parser_->get();
-  if (head.version() != 10 && head.version() != 11) {
-    return Problem{.status = 505, .code = "http-version", .detail = "HTTP/1.0 and HTTP/1.1 are spoken here"};
-  }
-  if (std::optional<Problem> problem = check_source()) return problem;
-  if (head.target().size() > target_bytes) {
-    return Problem{.status = 414, .code = "target-too-long", .detail = "the path and query are too long"};
-  }
-  std::optional<Target> target = parse_target(view(head.target()));
-  if (!target.has_value()) {
-    return Problem{
-        .status = 400, .code = "invalid-target", .detail = "the request target is not a valid path"};
-  }
-  request_.method = method_of(head.method());
-  request_.path = std::move(target->path);
-  request_.query = std::move(target->query);
-  if (std::optional<Problem> problem = find_route()) return problem;
-  return check_content();
-}
-
-std::optional<Problem> Session::check_source() const {
-  const auto& head = parser_->get();
-  const std::vector<std::string>& hosts = shared_.options.allowed_hosts;
-  if (head.version() == 11 && head.count(http::field::host) != 1) {
-    return Problem{.status = 400, .code = "host-missing", .detail = "exactly one Host header is needed"};
-  }
-  if (hosts.empty()) return std::nullopt;
-  const auto host = head.find(http::field::host);
-  if (host != head.end() && !host_is_allowed(view(host->value()), hosts)) {
-    return Problem{.status = 403, .code = "host-refused", .detail = "this server does not go by that name"};
-  }
-  const auto origin = head.find(http::field::origin);
-  if (origin != head.end() && !origin_is_allowed(view(origin->value()), hosts)) {
-    return Problem{
-        .status = 403, .code = "origin-refused", .detail = "requests from foreign pages are refused"};
-  }
-  return std::nullopt;
-}
-
-std::optional<Problem> Session::find_route() {
-  Router::Match match = shared_.router.find(request_.method, request_.path);
-  if (auto* wrong = std::get_if<Router::WrongMethod>(&match)) {
-    return Problem{.status = 405,
-                   .code = "method-not-allowed",
-                   .detail = "this resource takes " + wrong->allowed,
-                   .headers = {{"Allow", wrong->allowed}}};
-  }
-  auto* found = std::get_if<Router::Found>(&match);
-  if (found == nullptr) {
-    return Problem{.status = 404, .code = "not-found", .detail = "there is nothing under this path"};
-  }
-  route_ = found->route;
-  request_.parameters = std::move(found->parameters);
-  return std::nullopt;
-}
-
-std::optional<Problem> Session::check_content() const {
-  const auto& head = parser_->get();
-  const boost::optional<std::uint64_t> length = parser_->content_length();
-  if (length && *length > route_->body_limit) return too_large(route_->body_limit);
-  if (route_->body_limit > 0) {
-    if (!is_json(view(head[http::field::content_type]))) {
-      return Problem{.status = 415,
-                     .code = "content-type",
-                     .detail = "the body must be JSON",
-                     .hint = "send Content-Type: application/json"};
-    }
-    const std::string_view encoding = view(head[http::field::content_encoding]);
-    if (!encoding.empty() && !equal_ignoring_case(encoding, "identity")) {
-      return Problem{.status = 415,
-                     .code = "content-encoding",
-                     .detail = "compressed bodies are not taken",
-                     .headers = {{"Accept-Encoding", "identity"}}};
-    }
-  }
-  const std::string_view expect = view(head[http::field::expect]);
-  if (!expect.empty() && !equal_ignoring_case(expect, "100-continue")) {
-    return Problem{.status = 417, .code = "expectation", .detail = "only 100-continue can be expected"};
-  }
-  return std::nullopt;
-}
-
 void Session::send_continue() {
   response_.emplace(http::status::continue_, 11U);
   http::async_write(stream_, *response_,
@@ -317,16 +202,8 @@ void Session::dispatch() {
     net::post(self->stream_.get_executor(),
               [self, response = std::move(response)]() mutable { self->write(std::move(response)); });
   });
-  auto job = [route = route_, log = shared_.options.log, reply,
-              request = std::make_shared<Request>(std::move(request_))] {
-    try {
-      route->handler(std::move(*request), reply);
-    } catch (const std::exception& error) {
-      log(LogLevel::error, "postrider: " + std::string(to_string(route->method)) + " " + route->pattern +
-                               " failed: " + what_of(error));
-      reply(
-          to_response({.status = 500, .code = "internal", .detail = "the server failed; its log says why"}));
-    }
+  auto job = [self = shared_from_this(), reply, request = std::make_shared<Request>(std::move(request_))] {
+    self->handle(*request, reply);
   };
   if (route_->lane == Lane::direct) {
     job();
@@ -336,6 +213,46 @@ void Session::dispatch() {
   if (!pool.submit(std::move(job))) {
     reply(to_response(busy("too many requests are waiting")));
   }
+}
+
+void Session::handle(Request& request, const Reply& reply) {
+  const Route& route = *route_;  // the session does nothing until it is answered
+  try {
+    if (packed_) {
+      if (const std::optional<Problem> problem = unpack(request.body)) {
+        reply(to_response(*problem));
+        return;
+      }
+    }
+    route.handler(std::move(request), reply);
+  } catch (const std::exception& error) {
+    shared_.options.log(LogLevel::error, "postrider: " + std::string(to_string(route.method)) + " " +
+                                             route.pattern + " failed: " + what_of(error));
+    reply(to_response(
+        {.status = 500, .code = "internal", .detail = "the server failed", .hint = "its log says why"}));
+  }
+}
+
+std::optional<Problem> Session::unpack(std::string& body) {
+  unpacked_hold_ = Budget::Hold(shared_.budget);
+  auto unpacked =
+      unpack_gzip(body, route_->body_limit, [this](std::size_t bytes) { return unpacked_hold_.grow(bytes); });
+  if (auto* text = std::get_if<std::string>(&unpacked)) {
+    body = std::move(*text);
+    return std::nullopt;
+  }
+  switch (std::get<UnpackFault>(unpacked)) {
+    case UnpackFault::too_large:
+      return too_large(route_->body_limit);
+    case UnpackFault::no_memory:
+      return busy("the bodies of all requests together take too much memory");
+    case UnpackFault::damaged:
+      break;
+  }
+  return Problem{.status = 400,
+                 .code = "invalid-gzip",
+                 .detail = "the body is not gzip, or only a part of it",
+                 .hint = "pack it anew, or send it as it is, without Content-Encoding"};
 }
 
 void Session::refuse(const Problem& problem) {
@@ -348,31 +265,46 @@ void Session::refuse(beast::error_code error) {
   if (error == http::error::header_limit) {
     refuse({.status = 431,
             .code = "header-too-large",
-            .detail = "a header has at most " + std::to_string(shared_.options.header_bytes) + " bytes"});
+            .detail = "a header has at most " + std::to_string(shared_.options.header_bytes) + " bytes",
+            .hint = "send fewer or shorter headers"});
   } else if (error == http::error::body_limit) {
     refuse(too_large(route_ != nullptr ? route_->body_limit : 0));
   } else if (error == boost::system::errc::not_enough_memory) {
     refuse(busy("the bodies of all requests together take too much memory"));
   } else {
-    refuse({.status = 400, .code = "invalid-http", .detail = "not HTTP: " + error.message()});
+    refuse({.status = 400,
+            .code = "invalid-http",
+            .detail = "not HTTP: " + error.message(),
+            .hint = "send HTTP/1.1 as RFC 9112 has it"});
   }
 }
 
 void Session::write(Response response) {
-  if (response_.has_value() || !stream_.socket().is_open()) return;  // cut meanwhile
+  if (response_.has_value() || !stream_.socket().is_open()) {  // cut meanwhile
+    if (response.stream != nullptr) response.stream->abandon();
+    return;
+  }
   response_hold_ = Budget::Hold(shared_.budget);
-  if (!response_hold_.grow(response.body.size())) {
+  const std::size_t memory = response.stream != nullptr ? response.stream->capacity() : response.body.size();
+  if (!response_hold_.grow(memory)) {
+    if (response.stream != nullptr) response.stream->abandon();
     response = to_response(busy("answers that wait to be taken fill the memory"));
   }
+  if (response.stream != nullptr) {
+    start_stream(response);
+    return;
+  }
   response_.emplace(static_cast<http::status>(response.status), 11U);
-  response_->reason(beast::string_view(reason(response.status).data(), reason(response.status).size()));
-  response_->set(http::field::server, "postrider");
-  response_->set(http::field::date, date());
-  response_->set(http::field::content_type, response.content_type);
-  for (const auto& [name, value] : response.headers) response_->set(name, value);
-  response_->body() = std::move(response.body);
+  set_head(*response_, response);
   response_->keep_alive(keep_alive_ && !shared_.draining);
-  response_->prepare_payload();
+  if (response.status == 204 || response.status == 304) {
+    // Neither a body nor a length.
+  } else if (head_only_) {
+    response_->content_length(response.body.size());
+  } else {
+    response_->body() = std::move(response.body);
+    response_->prepare_payload();
+  }
   stream_.expires_after(shared_.options.write_timeout);
   http::async_write(stream_, *response_,
                     [self = shared_from_this()](beast::error_code error, std::size_t /*bytes*/) {
@@ -384,6 +316,7 @@ void Session::on_written(beast::error_code error) {
   const bool more = !error && response_->keep_alive();
   response_.reset();
   response_hold_ = {};
+  unpacked_hold_ = {};
   if (error) {
     close();
   } else if (more) {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "app/http/body_stream.hpp"
 #include "app/http/budget.hpp"
 #include "app/http/server.hpp"
 #include "app/http/worker_pool.hpp"
@@ -21,6 +22,9 @@ namespace postrider::http {
 
 namespace beast = boost::beast;
 namespace net = boost::asio;
+
+/// Now, as the header Date has it.
+[[nodiscard]] std::string http_date();
 
 /// What all sessions of a server share. Outlives them.
 struct Shared {
@@ -99,16 +103,31 @@ class Session : public std::enable_shared_from_this<Session> {
   void on_header(beast::error_code error);
   /// What is wrong with a request of which only the header is known.
   [[nodiscard]] std::optional<Problem> check_header();
+  [[nodiscard]] std::optional<Problem> check_framing() const;
   [[nodiscard]] std::optional<Problem> check_source() const;
   [[nodiscard]] std::optional<Problem> find_route();
-  [[nodiscard]] std::optional<Problem> check_content() const;
+  [[nodiscard]] std::optional<Problem> check_content();
   void send_continue();
   void on_body(beast::error_code error);
   void dispatch();
+  /// Has the handler answer, on its own thread.
+  void handle(Request& request, const Reply& reply);
+  /// On the handler's thread: the body as it was before gzip, or what is wrong with it.
+  [[nodiscard]] std::optional<Problem> unpack(std::string& body);
   void refuse(const Problem& problem);
   void refuse(beast::error_code error);
   void write(Response response);
+  /// Everything but what says where the body ends.
+  template <class Head>
+  void set_head(Head& head, const Response& response) const;
   void on_written(beast::error_code error);
+  void start_stream(const Response& response);
+  /// Reads, to see when the client goes.
+  void watch();
+  /// Sends what was written to the stream meanwhile.
+  void send_part();
+  /// `whole`: all that was written has been sent.
+  void end_stream(bool whole);
   /// Tells the client that nothing more comes, and reads what it may still be sending: a socket that is
   /// closed with unread data resets the connection, and the client might never see our answer.
   void close_gently();
@@ -122,12 +141,33 @@ class Session : public std::enable_shared_from_this<Session> {
   std::optional<Parser> parser_;
   std::optional<Outgoing> response_;
   Budget::Hold response_hold_;
+  Budget::Hold unpacked_hold_;               // the handler's while it has the request, ours afterwards
+  std::shared_ptr<BodyStream> stream_body_;  // while one is being sent
+  std::optional<beast::http::response<beast::http::empty_body>> stream_head_;
+  std::optional<beast::http::response_serializer<beast::http::empty_body>> stream_serializer_;
+  std::string part_;
+  bool sending_ = false;
+  bool watching_ = false;
   Request request_;
   const Route* route_ = nullptr;
   bool resting_ = false;     // waits for the first byte of a request
   bool keep_alive_ = false;  // after the answer
-  std::size_t parsed_ = 0;   // bytes of this request
+  bool head_only_ = false;   // HEAD: the answer has no body
+  bool packed_ = false;      // the body comes as gzip
+  bool http10_ = false;
+  std::size_t parsed_ = 0;  // bytes of this request
   std::size_t discarded_ = 0;
 };
+
+template <class Head>
+void Session::set_head(Head& head, const Response& response) const {
+  const std::string_view name = reason(response.status);
+  head.reason(beast::string_view(name.data(), name.size()));
+  head.set(beast::http::field::server, "postrider");
+  head.set(beast::http::field::date, http_date());
+  head.set(beast::http::field::content_type, response.content_type);
+  head.set("X-Content-Type-Options", "nosniff");
+  for (const auto& [field, value] : response.headers) head.set(field, value);
+}
 
 }  // namespace postrider::http

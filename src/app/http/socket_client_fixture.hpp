@@ -64,15 +64,23 @@ class SocketClient {
     }
     return true;
   }
-  /// The next answer; nothing when the connection ended before it was whole.
-  [[nodiscard]] std::optional<HttpAnswer> answer() {
-    HttpAnswer result;
+  /// The head of the next answer, with the line break of its last line; nothing when the connection ended
+  /// before.
+  [[nodiscard]] std::optional<std::string> head() {
     std::size_t end = 0;
     while ((end = buffer_.find("\r\n\r\n")) == std::string::npos) {
       if (!fill()) return std::nullopt;
     }
-    result.head = buffer_.substr(0, end + 2);
+    std::string text = buffer_.substr(0, end + 2);
     buffer_.erase(0, end + 4);
+    return text;
+  }
+  /// The next answer; nothing when the connection ended before it was whole.
+  [[nodiscard]] std::optional<HttpAnswer> answer() {
+    HttpAnswer result;
+    std::optional<std::string> top = head();
+    if (!top.has_value()) return std::nullopt;
+    result.head = std::move(*top);
     std::from_chars(result.head.data() + 9, result.head.data() + 12, result.status);
     const std::string length = result.header("Content-Length");
     const std::size_t bytes = length.empty() ? 0 : std::stoul(length);
@@ -82,6 +90,16 @@ class SocketClient {
     result.body = buffer_.substr(0, bytes);
     buffer_.erase(0, bytes);
     return result;
+  }
+  /// The next bytes up to these, and with them; nothing when the connection ended before.
+  [[nodiscard]] std::optional<std::string> until(std::string_view end) {
+    std::size_t at = 0;
+    while ((at = buffer_.find(end)) == std::string::npos) {
+      if (!fill()) return std::nullopt;
+    }
+    std::string text = buffer_.substr(0, at + end.size());
+    buffer_.erase(0, at + end.size());
+    return text;
   }
   /// True when the server has closed the connection, and sent nothing more before.
   [[nodiscard]] bool at_end() {

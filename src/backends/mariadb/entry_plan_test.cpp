@@ -34,6 +34,12 @@ TEST_F(MariadbEntryPlanTest, PagesAndSearchesUseTheirIndexes) {
       expect_plan(std::string(sql), {params.begin(), params.end()}, one.index);
     });
   }
+  test::look_at_purge(
+      dialect, TimePoint{1'780'275'000s}, [&](std::string_view sql, std::span<const Value> params) {
+        const std::vector<Line> lines = explain(std::string(sql), {params.begin(), params.end()});
+        ASSERT_EQ(lines.size(), 1U);
+        EXPECT_EQ(lines[0].key, "event_log_entries_time") << sql;
+      });
   test::look_at_query(
       dialect, {.words = {"word77"}}, [&](std::string_view sql, std::span<const Value> params) {
         const std::vector<Line> lines = explain(std::string(sql), {params.begin(), params.end()});

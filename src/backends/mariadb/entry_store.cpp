@@ -18,7 +18,8 @@ void append_row(std::vector<Value>& values, const Entry& entry, const Value& now
        {&Entry::application_id, &Entry::correlation_id, &Entry::process_name, &Entry::process_status,
         &Entry::step, &Entry::details, &Entry::target_system, &Entry::originating_system, &Entry::user_id,
         &Entry::idempotency_key, &Entry::extras}) {
-    values.push_back(bytes_or_null(entry.*column));
+    const bool always = column == &Entry::correlation_id;  // never NULL: it leads an index that pages follow
+    values.push_back(always ? Value(Blob{entry.*column}) : bytes_or_null(entry.*column));
   }
   values.emplace_back(entry.occurred_at.time_since_epoch().count());
   values.push_back(now);
@@ -51,6 +52,7 @@ MariadbEntryStore::MariadbEntryStore(const Work& work, const Identifier& schema,
       first_with_key_("SELECT application_id, idempotency_key, id FROM " + schema.str() +
                           "_event_log_entries FORCE INDEX (event_log_entries_key) WHERE {list}",
                       "(application_id = ? AND idempotency_key = ?)", " OR "),
+      purge_(dialect),
       reader_(std::move(dialect)) {}
 
 void MariadbEntryStore::find_first(Link& link, const Keys& keys, std::vector<InsertedEntry>& answers) const {

@@ -9,6 +9,7 @@
 #include "backends/mariadb/work.hpp"
 #include "postrider/identifier.hpp"
 #include "storage/entry_store.hpp"
+#include "storage/sql_entry_purge.hpp"
 #include "storage/sql_entry_reader.hpp"
 
 namespace postrider::mariadb {
@@ -22,6 +23,10 @@ class MariadbEntryStore final : public EntryStore {
   std::vector<InsertedEntry> insert(std::span<const Entry> entries) override;
   EntryPage find(const EntryQuery& query) override { return reader_.find(query); }
   std::optional<StoredEntry> get(EntryId id) override { return reader_.get(id); }
+  std::int64_t count_before(TimePoint time) override { return purge_.count_before(time); }
+  std::int64_t purge_before(TimePoint time, std::size_t limit) override {
+    return purge_.purge_before(time, limit);
+  }
 
  private:
   /// Application and idempotency key → the place of the first entry in the call that has them.
@@ -37,6 +42,7 @@ class MariadbEntryStore final : public EntryStore {
   const std::string step_;
   const ListSql insert_;
   const ListSql first_with_key_;
+  const SqlEntryPurge purge_;
   const SqlEntryReader reader_;
 };
 

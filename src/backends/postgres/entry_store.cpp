@@ -38,14 +38,20 @@ PostgresEntryStore::PostgresEntryStore(const Identifier& schema, Clock* clock, W
           schema.str() + ".event_log_entries AS e ON e.application_id = u.app AND e.idempotency_key = u.key"),
       clock_(clock),
       with_connection_(std::move(with_connection)),
+      purge_(dialect),
       reader_(std::move(dialect)) {}
 
 void PostgresEntryStore::insert_new(Connection& connection, std::span<const Entry> entries,
                                     std::vector<InsertedEntry>& answers) const {
   Params params;
-  for (const auto column : {&Entry::application_id, &Entry::correlation_id, &Entry::process_name,
-                            &Entry::process_status, &Entry::step, &Entry::details, &Entry::target_system,
-                            &Entry::originating_system, &Entry::user_id, &Entry::idempotency_key}) {
+  bind_column(params, oid::text, entries, &Entry::application_id);
+  // Never NULL, also when there is none: it leads an index that pages follow.
+  params.begin_array(oid::text, entries.size());
+  for (const Entry& entry : entries) params.element(entry.correlation_id);
+  params.end_array();
+  for (const auto column :
+       {&Entry::process_name, &Entry::process_status, &Entry::step, &Entry::details, &Entry::target_system,
+        &Entry::originating_system, &Entry::user_id, &Entry::idempotency_key}) {
     bind_column(params, oid::text, entries, column);
   }
   bind_column(params, oid::json, entries, &Entry::extras);

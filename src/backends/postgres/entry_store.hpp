@@ -7,6 +7,7 @@
 #include "backends/postgres/connection.hpp"
 #include "postrider/identifier.hpp"
 #include "storage/entry_store.hpp"
+#include "storage/sql_entry_purge.hpp"
 #include "storage/sql_entry_reader.hpp"
 
 namespace postrider::postgres {
@@ -23,6 +24,10 @@ class PostgresEntryStore final : public EntryStore {
   std::vector<InsertedEntry> insert(std::span<const Entry> entries) override;
   EntryPage find(const EntryQuery& query) override { return reader_.find(query); }
   std::optional<StoredEntry> get(EntryId id) override { return reader_.get(id); }
+  std::int64_t count_before(TimePoint time) override { return purge_.count_before(time); }
+  std::int64_t purge_before(TimePoint time, std::size_t limit) override {
+    return purge_.purge_before(time, limit);
+  }
 
  private:
   /// Answers `inserted` for what was new; the others are left with `duplicate` and without an id.
@@ -36,6 +41,7 @@ class PostgresEntryStore final : public EntryStore {
   const Statement first_with_key_;
   Clock* clock_;
   const WithConnection with_connection_;
+  const SqlEntryPurge purge_;
   const SqlEntryReader reader_;
 };
 

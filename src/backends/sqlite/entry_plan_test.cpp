@@ -28,6 +28,11 @@ class SqliteEntryPlan : public SqlitePlan {
         EXPECT_THAT(plan(sql), HasSubstr("SEARCH e USING INDEX postrider_" + one.index + " (")) << sql;
       });
     }
+    test::look_at_purge(
+        dialect(), TimePoint{1'780'000'000s}, [&](std::string_view sql, std::span<const Value>) {
+          EXPECT_THAT(plan(sql, true), HasSubstr("INDEX postrider_event_log_entries_time (occurred_at<?)"))
+              << sql;
+        });
     test::look_at_query(dialect(), {}, [&](std::string_view sql, std::span<const Value>) {
       EXPECT_THAT(plan(sql), HasSubstr("SCAN e USING INDEX postrider_event_log_entries_time")) << sql;
     });

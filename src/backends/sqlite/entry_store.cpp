@@ -32,6 +32,7 @@ SqliteEntryStore::SqliteEntryStore(const Identifier& schema, Clock& clock, Write
                  schema.str() + "_event_log_entries where id >= ? order by id"),
       clock_(clock),
       writer_(writer),
+      purge_(dialect),
       reader_(std::move(dialect)) {}
 
 InsertedEntry SqliteEntryStore::insert_one(Connection& connection, Statement& statement, const Entry& entry,

@@ -6,6 +6,7 @@
 #include "backends/sqlite/writer.hpp"
 #include "postrider/identifier.hpp"
 #include "storage/entry_store.hpp"
+#include "storage/sql_entry_purge.hpp"
 #include "storage/sql_entry_reader.hpp"
 
 namespace postrider::sqlite {
@@ -18,6 +19,10 @@ class SqliteEntryStore final : public EntryStore {
   std::vector<InsertedEntry> insert(std::span<const Entry> entries) override;
   EntryPage find(const EntryQuery& query) override { return reader_.find(query); }
   std::optional<StoredEntry> get(EntryId id) override { return reader_.get(id); }
+  std::int64_t count_before(TimePoint time) override { return purge_.count_before(time); }
+  std::int64_t purge_before(TimePoint time, std::size_t limit) override {
+    return purge_.purge_before(time, limit);
+  }
 
  private:
   [[nodiscard]] InsertedEntry insert_one(Connection& connection, Statement& statement, const Entry& entry,
@@ -28,6 +33,7 @@ class SqliteEntryStore final : public EntryStore {
   const std::string add_words_;
   Clock& clock_;
   Writer& writer_;
+  const SqlEntryPurge purge_;
   const SqlEntryReader reader_;
 };
 

@@ -47,6 +47,10 @@ Error classify(sqlite3* db, std::string_view what, bool committing) {
       }
       return {ErrorCode::database, what, why};
     case SQLITE_ERROR:
+      if (why.find("no such module: fts5") != std::string::npos) {
+        return {ErrorCode::unsupported, what, "this SQLite was built without FTS5, the index of words",
+                "link a libsqlite3 that has it (SQLITE_ENABLE_FTS5), as Debian's does"};
+      }
       if (names_our_table(why)) return {ErrorCode::schema, what, why, migrate_hint};
       return {ErrorCode::database, what, why};
     case SQLITE_IOERR:

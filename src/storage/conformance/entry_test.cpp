@@ -60,6 +60,17 @@ class EntryVerbs : public StoreConformance {
 };
 POSTRIDER_FOR_EACH_BACKEND(EntryVerbs);
 
+TEST_P(EntryVerbs, AnEntryNeedsNoCorrelation) {
+  const std::vector<Entry> two{entry(1, ""), entry(2, "c")};
+  const EntryId id = entries().insert(two).at(0).id;
+  EXPECT_EQ(entries().get(id).value().entry.correlation_id, "");
+  EXPECT_THAT(seconds({}), ElementsAre(1, 2));
+  EXPECT_THAT(seconds({.correlation_id = ""}), ElementsAre(1));
+  EXPECT_THAT(seconds({.correlation_id = "c"}), ElementsAre(2));
+  const EntryId alone = add(entry(3, ""));
+  EXPECT_EQ(entries().get(alone).value().entry.correlation_id, "");
+}
+
 TEST_P(EntryVerbs, AnEntryComesBackAsItWas) {
   Entry all = entry(0);
   all.step = "Booked";
@@ -317,6 +328,56 @@ TEST_P(EntryVerbs, ARemovedEntryIsNotFoundAnyMoreAndItsKeyIsFree) {
   const EntryId second = add(one);
   EXPECT_GT(second, first) << "ids are never used again";
   EXPECT_THAT(search("vanishing"), ElementsAre(1));
+}
+
+TEST_P(EntryVerbs, OldEntriesAreRemovedInBatchesOldestFirstWithTheirWordsAndKeys) {
+  for (const int second : {7, 3, 9, 1, 5}) {
+    Entry one = saying("vanishing number" + std::to_string(second), second);
+    one.idempotency_key = "k" + std::to_string(second);
+    add(one);
+  }
+  const TimePoint time = clock_.now() + 7s;
+  EXPECT_EQ(entries().count_before(time), 3) << "the time itself is not before it";
+  EXPECT_EQ(entries().purge_before(time, 2), 2);
+  EXPECT_THAT(seconds({}), ElementsAre(5, 7, 9));
+  EXPECT_THAT(search("vanishing"), ElementsAre(5, 7, 9));
+  EXPECT_THAT(search("number1"), IsEmpty());
+  EXPECT_EQ(entries().purge_before(time, 2), 1);
+  EXPECT_EQ(entries().purge_before(time, 2), 0);
+  EXPECT_EQ(entries().count_before(time), 0);
+  EXPECT_THAT(search("vanishing"), ElementsAre(7, 9));
+  Entry again = saying("vanishing again", 1);
+  again.idempotency_key = "k1";
+  EXPECT_FALSE(entries().insert({&again, 1}).at(0).duplicate);
+  EXPECT_EQ(entries().purge_before(clock_.now() - std::chrono::hours{24 * 365'000}, 10), 0);
+  if (backend() == "sqlite") {  // does the index of words know exactly the rows that are left?
+    const std::string words = table("event_log_words");
+    sql("insert into " + words + " (" + words + ", rank) values ('integrity-check', 1)");
+  }
+}
+
+TEST_P(EntryVerbs, TwoNodesRemoveEachEntryOnce) {
+  std::vector<Entry> many;
+  for (int i = 0; i < 400; ++i) many.push_back(entry(i));
+  entries().insert(many);
+  const TimePoint time = clock_.now() + 300s;
+  std::atomic<std::int64_t> removed{0};
+  {
+    std::vector<std::jthread> nodes;
+    for (int node = 0; node < 2; ++node) {
+      nodes.emplace_back([&] {
+        while (entries().count_before(time) > 0) {
+          try {
+            removed += entries().purge_before(time, 30);
+          } catch (const Error& error) {
+            EXPECT_TRUE(error.retryable()) << error.what();
+          }
+        }
+      });
+    }
+  }
+  EXPECT_EQ(removed, 300);
+  EXPECT_EQ(rows(), 100);
 }
 
 TEST_P(EntryVerbs, TimesFromTheYear1000To9999AreKept) {

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "resort.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <memory>
+#include <new>
+#include <postrider/async_logger.hpp>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#if defined(SHOP_WITH_RESORT)
+#include <postrider/http_event_log_client.hpp>
+#endif
+
+namespace shop {
+
+ResortBoard& ResortBoard::map(const Place& place) {
+  const std::string path = (place.folder / "resort").string();
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) throw std::system_error(errno, std::generic_category(), path);
+  // A file grown by ftruncate reads as zeros, which is what a fresh board is.
+  if (::ftruncate(file, sizeof(ResortBoard)) != 0) {
+    ::close(file);
+    throw std::system_error(errno, std::generic_category(), path);
+  }
+  void* memory = ::mmap(nullptr, sizeof(ResortBoard), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ::close(file);
+  if (memory == MAP_FAILED) throw std::system_error(errno, std::generic_category(), "mmap");
+  return *std::launder(static_cast<ResortBoard*>(memory));
+}
+
+#if !defined(SHOP_WITH_RESORT)
+
+int run_resort(const Place& /*place*/) {
+  return 1;
+}
+
+#else
+
+namespace {
+
+using namespace std::chrono_literals;
+
+std::atomic<bool> told_to_stop{false};
+
+/// A guest comes, stays and leaves: five events with one correlation.
+void book(postrider::AsyncEventLogger& logger, std::uint64_t number) {
+  using postrider::EventLogEntry;
+  const std::string booking = "BK-" + std::to_string(1000 + number);
+  const std::string pet = "PET-" + std::to_string(number % 7 + 1);
+  std::array<EventLogEntry, ResortBoard::events_of_a_booking> events{
+      EventLogEntry::process_start("CreateBooking", "BookingCreated"),
+      EventLogEntry::process_step("CheckIn", "RoomAssigned"),
+      EventLogEntry::process_step("RoomService", "BowlFilled"),
+      EventLogEntry::process_step("CheckOut", "BillPaid"),
+      EventLogEntry::process_end("CreateBooking", "BookingCompleted")};
+  const std::string details = std::string("Booking ").append(booking).append(" of ").append(pet);
+  for (EventLogEntry& event : events) {
+    event.correlation_id(booking).details(details).target_system("PET_RESORT");
+  }
+  logger.log(events);
+}
+
+/// The seed's settings with shorter pauses, as nobody wants to watch a breaker for half a minute.
+postrider::LoggerOptions logger_options(const Place& place, bool aggressive) {
+  postrider::LoggerOptions options;
+  options.spillover_path = (place.folder / "spillover").string();
+  options.ring = postrider::RingMode::mapped;
+  options.application_id = "pet-resort-api";
+  options.originating_system = "PET_RESORT";
+  options.base_retry_delay = 100ms;
+  options.max_retry_delay = 400ms;
+  options.circuit_breaker_reset = 1s;
+  options.replay_interval = 300ms;
+  if (aggressive) {
+    options.queue_capacity = 10;
+    options.circuit_breaker_threshold = 2;
+    options.full_policy = postrider::FullPolicy::block;  // so small a queue had better wait for the disk
+  }
+  options.log = [](postrider::LogLevel, std::string_view) {};
+  return options;
+}
+
+}  // namespace
+
+int run_resort(const Place& place) {
+  std::signal(SIGTERM, [](int) { told_to_stop = true; });
+  ResortBoard& board = ResortBoard::map(place);
+  postrider::HttpClientOptions http;
+  http.base_url = "http://127.0.0.1:" + std::to_string(board.port.load());
+  postrider::AsyncEventLogger logger{std::make_shared<postrider::HttpEventLogClient>(http),
+                                     logger_options(place, board.aggressive)};
+  const std::uint64_t sent_before = board.sent;
+  const std::uint64_t spilled_before = board.spilled;
+  const std::uint64_t replayed_before = board.replayed;
+  const std::uint64_t lost_before = board.lost;
+  const auto show = [&] {
+    const postrider::LoggerStats stats = logger.stats();
+    board.sent = sent_before + stats.delivered;
+    board.spilled = spilled_before + stats.spilled;
+    board.replayed = replayed_before + stats.replayed;
+    board.lost = lost_before + stats.all_lost() + stats.dead;
+    board.on_disk = stats.on_disk;
+    board.in_memory = stats.in_rings + stats.in_flight;
+    board.circuit_open = stats.circuit_open;
+  };
+  show();
+  ++board.lives;
+  while (!told_to_stop) {
+    while (board.made < board.wanted) {
+      book(logger, board.made);
+      ++board.made;
+    }
+    show();
+    std::this_thread::sleep_for(5ms);
+  }
+  logger.shutdown();
+  show();
+  return 0;
+}
+
+#endif
+
+}  // namespace shop

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a server says about requests that more than one place refuses.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "app/http/message.hpp"
+
+namespace postrider::http {
+
+/// A body beyond its route's limit.
+[[nodiscard]] inline Problem too_large(std::size_t limit) {
+  if (limit == 0) {
+    return {.status = 413,
+            .code = "no-body-expected",
+            .detail = "this request takes no body",
+            .hint = "send it without Content-Length and Transfer-Encoding"};
+  }
+  return {.status = 413,
+          .code = "body-too-large",
+          .detail = "a body here has at most " + std::to_string(limit) + " bytes, unpacked",
+          .hint = "send fewer events at once"};
+}
+
+/// Too much is going on.
+[[nodiscard]] inline Problem busy(std::string detail) {
+  return {.status = 503,
+          .code = "busy",
+          .detail = std::move(detail),
+          .hint = "try again after a moment",
+          .headers = {{"Retry-After", "1"}}};
+}
+
+}  // namespace postrider::http
