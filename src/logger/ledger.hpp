@@ -36,7 +36,7 @@ class Ledger {
   void replayed_dead() noexcept;
   void adopted(std::uint64_t count) noexcept { adopted_ += count; }
   void quarantined(std::uint64_t lines) noexcept { quarantined_ += lines; }
-  void retried(std::uint64_t count) noexcept { retries_ += count; }
+  void retried(std::uint64_t count) noexcept;
   /// They count as spilled no more.
   void unspilled(std::uint64_t count) noexcept { spilled_ -= count; }
   void lost_from_disk(std::string_view members, LossReason reason) noexcept;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "core/failpoint.hpp"
+
 namespace postrider::logger {
 namespace {
 
@@ -199,6 +201,7 @@ void Replayer::commit(std::size_t count) {
                             " lines put into the quarantine");
   }
   outlet_.writer->room_made();
+  failpoint("logger.replay.committed");
 }
 
 bool Replayer::pace(std::size_t events) {
