@@ -37,7 +37,7 @@ SendResult Outlet::send(std::span<const OutgoingEvent> events) {
 
 void Outlet::divert(std::span<const EventRef> events, LossReason reason) {
   if (events.empty()) return;
-  if (writer != nullptr) return writer->offer(events);
+  if (writer != nullptr) return writer->offer(events, stopping);
   for (const EventRef& event : events) ledger.lost(event, reason);
 }
 

@@ -34,14 +34,18 @@ void SpillWriter::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void SpillWriter::offer(std::span<const EventRef> events) {
+void SpillWriter::offer(std::span<const EventRef> events, bool patient) {
+  constexpr Duration patience = std::chrono::seconds{10};
+  const bool waits = patient || options_.full_policy == FullPolicy::block;
   std::vector<EventRef> lost;
   {
     const MutexLock lock(mutex_);
-    const SteadyPoint deadline = clock_.steady_now() + options_.block_timeout;
+    const SteadyPoint deadline =
+        clock_.steady_now() + (patient ? std::max(patience, options_.block_timeout) : options_.block_timeout);
     for (const EventRef& event : events) {
-      while (queue_.size() >= options_.queue_capacity && options_.full_policy == FullPolicy::block &&
-             !stopping_ && clock_.steady_now() < deadline) {
+      while (queue_.size() >= options_.queue_capacity && waits && !stopping_ &&
+             clock_.steady_now() < deadline) {
+        arrived_.notify_one();  // what is queued already must not wait for the rest
         clock_.wait_until(changed_, mutex_, deadline);
       }
       if (stopping_ ||

@@ -25,8 +25,9 @@ class SpillWriter {
   /// Writes what was offered before, then ends. What comes later is lost, and counted.
   void stop() POSTRIDER_EXCLUDES(mutex_);
 
-  /// Takes the events over. Waits only with the policy `block`.
-  void offer(std::span<const EventRef> events) POSTRIDER_EXCLUDES(mutex_);
+  /// Takes the events over. Waits for room only with the policy `block`, or when told to be `patient`: at the
+  /// shutdown nothing is gained by losing what the disk would take in a moment.
+  void offer(std::span<const EventRef> events, bool patient = false) POSTRIDER_EXCLUDES(mutex_);
   /// Everything offered before is written, and synced if it ever is. False when `deadline` passed before.
   [[nodiscard]] bool sync(SteadyPoint deadline) POSTRIDER_EXCLUDES(mutex_);
   /// The replay has made room.
