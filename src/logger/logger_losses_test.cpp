@@ -149,6 +149,98 @@ TEST_F(LoggerLosses, DropOldestGivesUpOldFiles) {
   EXPECT_THAT(file("eventlog-spillover.jsonl"), HasSubstr(R"("details":"4000")")) << "the newest is there";
 }
 
+TEST_F(LoggerLosses, WhatDropOldestHasGivenUpIsToldOnceAlsoAcrossARestart) {
+  client->down();
+  LoggerOptions tight = direct();
+  tight.full_policy = FullPolicy::drop_oldest;
+  tight.max_spillover_bytes = 256 * 1024;
+  tight.circuit_breaker_reset = 1ms;
+  std::uint64_t lost = 0;
+  std::uint64_t kept = 0;
+  {
+    AsyncEventLogger logger(client, tight);
+    for (std::size_t i = 1; i <= 4000; i += 500) {
+      // The replay holds the oldest file while those behind it are given up.
+      if (i == 1501) {
+        client->up();
+        client->hang();
+        const std::size_t before = client->requests();
+        logger.replay_soon();
+        ASSERT_TRUE(client->await_requests(before + 1));
+        client->down();
+      }
+      log_numbers(logger, i, i + 499);
+      if (i < 1501) {
+        ASSERT_TRUE(logger.flush());
+      }
+    }
+    client->release();
+    ASSERT_TRUE(logger.flush());
+    logger.shutdown();
+    const LoggerStats stats = logger.stats();
+    expect_balance(stats);
+    expect_losses_told(stats);
+    lost = stats.all_lost();
+    kept = stats.pending();
+    EXPECT_GT(lost, 0U);
+    EXPECT_EQ(stats.delivered + kept + lost, 4000U);
+  }
+  client->up();
+  AsyncEventLogger logger(client, tight);
+  EXPECT_EQ(logger.stats().recovered, kept);
+  logger.replay_soon();
+  ASSERT_TRUE(await_empty_disk(logger));
+  EXPECT_EQ(logger.stats().delivered, kept);
+  EXPECT_EQ(logger.stats().all_lost(), 0U) << "the last process has told of them";
+  expect_balance(logger.stats());
+}
+
+TEST_F(LoggerLosses, AnOpenCircuitWithoutASpillFolderHoldsAQueueFullAndSaysSo) {
+  LoggerOptions held = options(false);
+  held.queue_capacity = 10;
+  held.max_batch_wait = 0us;
+  held.batch_size = 5;
+  held.max_retries = 0;
+  held.circuit_breaker_threshold = 1;
+  ManualClock clock;
+  held.clock = &clock;
+  std::vector<std::string> said;
+  held.log = [&](LogLevel, std::string_view text) {
+    const std::lock_guard lock(mutex);
+    said.emplace_back(text);
+  };
+  client->down();
+  AsyncEventLogger logger(client, held);
+  logger.log(numbered(0));
+  ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.circuit_open; }));
+  ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.all_lost() == 1; }));
+  {
+    const std::lock_guard lock(mutex);
+    ASSERT_EQ(said.size(), 1U);
+    EXPECT_THAT(said[0],
+                HasSubstr("takes no events: down; up to 10 events wait in memory, what comes then is "
+                          "lost: there is no spillover_path"));
+  }
+  log_numbers(logger, 1, 30);
+  // Ten in the queue, and the batch that a sender has given back to it.
+  ASSERT_TRUE(
+      await(logger, [](const LoggerStats& stats) { return stats.in_rings == 0 && stats.all_lost() > 1; }));
+  const LoggerStats full = logger.stats();
+  EXPECT_LE(full.in_flight, 15U);
+  EXPECT_EQ(full.in_flight + full.all_lost(), 31U);
+  EXPECT_EQ(full.lost_for(LossReason::queue_full), full.all_lost() - 1);
+  EXPECT_EQ(client->requests(), 1U) << "an open circuit asks nobody";
+  // When it closes, those that waited are delivered.
+  client->up();
+  clock.advance(31s);
+  ASSERT_TRUE(client->await_delivered(full.in_flight));
+  ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.pending() == 0; }));
+  expect_balance(logger.stats());
+  expect_losses_told(logger.stats());
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(said.back(), "postrider: the event log takes events again, after 31 s");
+}
+
 TEST_F(LoggerLosses, Serialization) {
   AsyncEventLogger logger(client, options());
   EventLogEntry large;

@@ -36,6 +36,7 @@ SpillFull SpillStore::stage(std::string_view members) {
 
 int SpillStore::write_staged() {
   if (staged_count_ == 0) return 0;
+  save_gaps();
   const MutexLock append(append_mutex_);
   int error = 0;
   for (int tries = 0; tries < 2; ++tries) {
@@ -132,6 +133,7 @@ void SpillStore::seal(const char* new_name) {
 }
 
 std::uint64_t SpillStore::sync() {
+  save_gaps();
   const MutexLock append(append_mutex_);
   sync_sealed();
   sync_active();
@@ -211,6 +213,11 @@ void SpillStore::sync_active() {
   unkept_ += end - first;
 }
 
+void SpillStore::save_gaps() {
+  const MutexLock lock(mutex_);
+  (void)gaps_.save();  // tried again with the next write; at worst the next process tells of them once more
+}
+
 void SpillStore::give_up(SpillSeq first, SpillSeq end) {
   const MutexLock lock(mutex_);
   if (segments_.empty()) {
@@ -218,6 +225,7 @@ void SpillStore::give_up(SpillSeq first, SpillSeq end) {
   } else {
     segments_.back().dropped += end - first;
     dropped_ahead_ += end - first;
+    gaps_.add({first, end});
   }
 }
 
@@ -276,6 +284,7 @@ std::uint64_t SpillStore::drop_oldest() {
   } else {
     segments_.front().dropped += lost + victim.dropped;
     dropped_ahead_ += lost;
+    gaps_.add({from, victim.end + victim.dropped});
   }
   return lost;
 }
@@ -318,8 +327,15 @@ void SpillStore::finished(std::uint64_t id, bool unreadable) {
   const int error = unreadable ? folder_.rename(segment.name, aside) : folder_.remove(segment.name);
   if (error != 0) complain("cannot remove " + segment.name, error);
   bytes_ -= segment.bytes;
-  cursor_seq_ = std::max(cursor_seq_.load(), segment.end) + segment.dropped;
+  // A line that was given up and could not be cut off may have been read after all.
+  cursor_seq_ = std::max(cursor_seq_.load(), segment.end + segment.dropped);
   dropped_ahead_ -= segment.dropped;
+  if (segment.dropped > 0) {
+    // Only when the checkpoint is behind them do the gaps go.
+    move_cursor({cursor_seq_.load(), 0, 0});
+    gaps_.forget_before(cursor_seq_.load());
+    (void)gaps_.save();
+  }
   segments_.pop_front();
   reading_ = 0;
 }

@@ -46,13 +46,14 @@ class Notes {
 
 class NotingClient final : public EventLogClient {
  public:
-  NotingClient(const Notes& notes, unsigned seed) : notes_(notes), random_(seed) {}
+  NotingClient(const Notes& notes, unsigned seed, bool steady)
+      : notes_(notes), steady_(steady), random_(seed) {}
   SendResult send(std::span<const OutgoingEvent> events) override {
     {
       const std::lock_guard lock(mutex_);
       // Long bad times and good times, so that the disk and the replay have their share.
       if (left_ == 0) {
-        bad_ = random_() % 3 == 0;
+        bad_ = !steady_ && random_() % 3 == 0;
         left_ = random_() % 20;
       } else {
         --left_;
@@ -78,6 +79,7 @@ class NotingClient final : public EventLogClient {
  private:
   static constexpr std::uint64_t busy_after = 20;
   const Notes& notes_;
+  const bool steady_;
   std::mutex mutex_;
   std::mt19937 random_;
   bool bad_ = false;
@@ -99,7 +101,8 @@ int run(int argc, char** argv) {
   const bool hooks = mode.starts_with("hook");
   const Notes notes(folder + "/notes");
   notes.write("\nn " + life + " .\n");
-  const auto client = std::make_shared<NotingClient>(notes, static_cast<unsigned>(std::stoul(life)));
+  const auto client =
+      std::make_shared<NotingClient>(notes, static_cast<unsigned>(std::stoul(life)), mode == "drain");
   LoggerOptions options;
   options.spillover_path = folder + "/spill";
   options.ring = mode == "memory" || hooks ? RingMode::memory : RingMode::mapped;
@@ -112,7 +115,7 @@ int run(int argc, char** argv) {
   options.max_retry_delay = 1ms;
   options.circuit_breaker_reset = 2ms;
   options.replay_interval = 3ms;
-  options.replay_batch_size = 20;
+  options.replay_batch_size = mode == "drain" ? 500 : 20;  // it may have a million of them
   options.full_policy = FullPolicy::block;
   options.block_timeout = 60s;
   options.fsync = FsyncMode::none;  // it is killed, the power stays
