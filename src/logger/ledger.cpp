@@ -91,6 +91,17 @@ bool Ledger::append_event(std::string& out, const EventRef& event) const {
   return append_members(out, event.packed(), {event.stamp(), key}, defaults_);
 }
 
+std::size_t Ledger::event_room(const EventRef& event) const noexcept {
+  return members_room(event.packed(), {}, defaults_) + EventRef::key_room;
+}
+
+char* Ledger::write_event(char* out, const EventRef& event, TimeWriter& times) const {
+  std::array<char, EventRef::key_room> key;  // NOLINT: written right away
+  const char* const end = event.put_key(key.data());
+  const EntryStamp stamp{event.stamp(), {key.data(), static_cast<std::size_t>(end - key.data())}};
+  return write_members(out, event.packed(), stamp, defaults_, times);
+}
+
 void Ledger::lost(const EventRef& event, LossReason reason) noexcept {
   count_lost(reason, 1);
   std::string json;

@@ -8,6 +8,7 @@
 
 #include "core/failpoint.hpp"
 #include "core/wording.hpp"
+#include "logger/json_writer.hpp"
 #include "logger/spill_names.hpp"
 
 namespace postrider::logger {
@@ -23,11 +24,20 @@ bool SpillStore::has_files() const {
 }
 
 SpillFull SpillStore::stage(std::string_view members) {
+  return close_line(put(open_line(members.size()), members));
+}
+
+char* SpillStore::open_line(std::size_t room) {
+  return open_spill_line(staged_.reserve(room + spill_line_room), next_seq_.load() + staged_count_);
+}
+
+SpillFull SpillStore::close_line(char* end) {
   if (events() + staged_count_ >= limits_.max_events) return SpillFull::events;
+  const char* const line = staged_.view().data() + staged_.size();
   const std::size_t before = staged_.size();
-  append_spill_line(staged_, next_seq_.load() + staged_count_, members);
+  staged_.take(close_spill_line(line, end));
   if (bytes_.load() + staged_.size() > limits_.max_bytes) {
-    staged_.resize(before);
+    staged_.truncate(before);
     return SpillFull::bytes;
   }
   ++staged_count_;
@@ -51,7 +61,7 @@ int SpillStore::write_staged() {
       seal(nullptr);
     }
     error = open_active(next_seq_.load());
-    if (error == 0) error = append_all(folder_, active_.get(), staged_);
+    if (error == 0) error = append_all(folder_, active_.get(), staged_.view());
     if (error == 0) break;
     if (!active_.is_open()) continue;
     // What was written of it must not stay: half a line, or lines of events that count as lost.
@@ -69,7 +79,7 @@ int SpillStore::write_staged() {
     bytes_ += staged_.size();
     next_seq_ += staged_count_;
   }
-  staged_.clear();
+  staged_.truncate(0);
   staged_count_ = 0;
   return error;
 }

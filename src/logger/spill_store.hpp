@@ -12,6 +12,7 @@
 #include "logger/spill_folder.hpp"
 #include "logger/spill_gaps.hpp"
 #include "logger/spill_line.hpp"
+#include "logger/text_buffer.hpp"
 #include "postrider/detail/sync.hpp"
 #include "postrider/log.hpp"
 
@@ -66,7 +67,12 @@ class SpillStore {
 
   /// Takes an event for the next `write_staged`, unless a limit would be passed.
   [[nodiscard]] SpillFull stage(std::string_view members);
+  /// The same without a copy: members of up to `room` bytes are written behind the pointer. `close_line` ends
+  /// what was begun last; without it nothing was staged. `room` may be used as scratch.
+  [[nodiscard]] char* open_line(std::size_t room);
+  [[nodiscard]] SpillFull close_line(char* end);
   [[nodiscard]] std::size_t staged() const noexcept { return staged_count_; }
+  [[nodiscard]] std::size_t staged_bytes() const noexcept { return staged_.size(); }
   /// Writes what is staged, all or nothing; a failed write is undone, and tried once more in a new file. 0,
   /// or a negative errno: the events are not in the store then. Nothing is staged afterwards.
   [[nodiscard]] int write_staged() POSTRIDER_EXCLUDES(append_mutex_, mutex_);
@@ -167,7 +173,7 @@ class SpillStore {
   SpillCursor start_;  // where the reader begins
 
   // The writer's own.
-  std::string staged_;
+  TextBuffer staged_;
   std::size_t staged_count_ = 0;
 
   Mutex append_mutex_;  // taken before mutex_
