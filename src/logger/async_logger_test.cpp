@@ -34,6 +34,11 @@ TEST_F(AsyncLogger, TakesAListAndTheBuildersOptions) {
                           .options(options())
                           .batch_size(10)
                           .queue_capacity(1000)
+                          .fsync(FsyncMode::group)
+                          .full_policy(FullPolicy::block)
+                          .block_timeout(2s)
+                          .replay_rate(1000)
+                          .retry_budget(0.25)
                           .spillover_path(temp.file("other"))
                           .build();
   const std::vector<EventLogEntry> entries{numbered(1), numbered(2), numbered(3)};
@@ -41,6 +46,11 @@ TEST_F(AsyncLogger, TakesAListAndTheBuildersOptions) {
   ASSERT_TRUE(logger->flush());
   EXPECT_THAT(client->details(), ElementsAre("1", "2", "3"));
   EXPECT_EQ(logger->options().batch_size, 10U);
+  EXPECT_EQ(logger->options().fsync, FsyncMode::group);
+  EXPECT_EQ(logger->options().full_policy, FullPolicy::block);
+  EXPECT_EQ(logger->options().block_timeout, 2s);
+  EXPECT_EQ(logger->options().replay_rate, 1000U);
+  EXPECT_EQ(logger->options().retry_budget, 0.25);
   EXPECT_TRUE(std::filesystem::exists(temp.path() / "other"));
 }
 

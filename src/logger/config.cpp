@@ -206,6 +206,7 @@ void set_logger_option(LoggerOptions& options, std::string_view name, std::strin
   const auto* const found = find(logger::async_settings(), name);
   if (found == nullptr) {
     std::vector<std::string_view> known;
+    known.reserve(async_table.size());
     for (const auto& setting : async_table) known.push_back(setting.name);
     const std::string_view nearest = nearest_of(name, known);
     throw Error(ErrorCode::invalid_argument, "there is no option eventlog.async." + utf8_repaired(name), {},

@@ -57,7 +57,7 @@ class TlsIdentity {
     const char* value;
   };
   TlsIdentity(const char* name, const TlsIdentity* issuer, Extension extension, int days)
-      : key_(::EVP_EC_gen("P-256")), certificate_(::X509_new()) {
+      : key_(::EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256")), certificate_(::X509_new()) {
     constexpr long day = 24 * 60 * 60;
     static long serial = 0;
     X509* const made = certificate_.get();
