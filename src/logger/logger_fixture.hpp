@@ -200,8 +200,9 @@ class BookWatch {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t changes_ = 0;
-  PointWatch points_{{"logger.booked", "logger.queued", "logger.replay.committed", "logger.replay.cycled"},
-                     [this](const std::string&) { changed(); }};
+  PointWatch points_{
+      {"logger.booked", "logger.queued", "logger.replay.committed", "logger.replay.cycled", "logger.held"},
+      [this](const std::string&) { changed(); }};
 };
 
 struct LoggerFixture : ::testing::Test {

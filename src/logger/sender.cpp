@@ -79,6 +79,7 @@ void Sender::send(std::vector<EventRef>& batch) {
       outlet_.divert(batch, LossReason::shutdown_in_progress);
     } else {
       outlet_.queue.give_back(batch);
+      failpoint("logger.held");
       outlet_.gate.await_reset();
     }
     return;
