@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +14,7 @@
 #include "logger.hpp"
 #include "logger/checksum.hpp"
 #include "logger/entry_json.hpp"
+#include "logger/lane.hpp"
 #include "logger/spill_reader.hpp"
 #include "logger/spill_store.hpp"
 #include "logger_common.hpp"
@@ -32,25 +35,26 @@ std::uint64_t spill(const std::string& folder, std::size_t events, bool group) {
   const auto files = open_spill_folder(folder);
   SpillStore store(*files, limits(true), [](LogLevel, std::string_view) {});
   const EventLogEntry entry = seed_entry();
-  std::string members;
-  std::string key;
-  std::size_t staged = 0;
+  const EntryDefaults defaults;
+  TimeWriter times;
+  std::array<char, EventRef::key_room> key{};
   auto last_sync = std::chrono::steady_clock::now();
   const auto write = [&] {
     if (store.write_staged() != 0) throw std::runtime_error("cannot write");
-    staged = 0;
     const auto now = std::chrono::steady_clock::now();
     if (!group && now - last_sync < std::chrono::seconds{1}) return;
     last_sync = now;
     if (store.sync() != 0) throw std::runtime_error("cannot sync");
   };
   for (std::size_t i = 0; i < events; ++i) {
-    members.clear();
-    key.assign("0123456789abcdef-").append(std::to_string(i));
-    append_members(members, entry.packed(), {TimePoint{std::chrono::seconds{1'780'000'000}}, key}, {});
-    if (store.stage(members) != SpillFull::no) throw std::runtime_error("full");
-    staged += members.size();
-    if (staged >= block) write();
+    char* const number = put(put_hex(key.data(), 0x0123456789abcdef), "-");
+    const char* const key_end = std::to_chars(number, key.data() + key.size(), i).ptr;
+    const EntryStamp stamp{TimePoint{std::chrono::seconds{1'780'000'000} + std::chrono::microseconds{i}},
+                           {key.data(), static_cast<std::size_t>(key_end - key.data())}};
+    char* const line = store.open_line(members_room(entry.packed(), stamp, defaults));
+    if (store.close_line(write_members(line, entry.packed(), stamp, defaults, times)) != SpillFull::no)
+      throw std::runtime_error("full");
+    if (store.staged_bytes() >= block) write();
   }
   write();
   return store.bytes();

@@ -73,6 +73,13 @@ endif()
 postrider_optional(http "${POSTRIDER_HTTP}" "${POSTRIDER_FOUND_HTTP}" "libcurl ${CURL_VERSION_STRING}"
   "libcurl or zlib not found: apt install libcurl4-openssl-dev zlib1g-dev")
 
+if(POSTRIDER_TOML)
+  find_path(POSTRIDER_TOML_INCLUDE toml++/toml.h DOC "Where toml++/toml.h is: apt install libtomlplusplus-dev") # header only
+  mark_as_advanced(POSTRIDER_TOML_INCLUDE)
+endif()
+postrider_optional(toml "${POSTRIDER_TOML}" "${POSTRIDER_TOML_INCLUDE}" "toml++, headers only"
+  "toml++ not found: apt install libtomlplusplus-dev")
+
 # Every backend that this build has, in the order in which tests name them.
 set(POSTRIDER_BACKENDS sqlite)
 set(POSTRIDER_BACKEND_LIBRARIES postrider::postrider)

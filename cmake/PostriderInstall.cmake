@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Headers, libraries, the program, the CMake package (components sqlite, postgres, mariadb, http) and the pkg-config files.
+# Headers, libraries, the program, the CMake package (components sqlite, postgres, mariadb, http, toml) and the pkg-config files.
 if(NOT POSTRIDER_INSTALL)
   return()
 endif()
@@ -59,6 +59,10 @@ endif()
 if(POSTRIDER_HAVE_HTTP)
   postrider_install(postrider-http http DESCRIPTION "Postrider's client for the Event Log API"
     REQUIRES "postrider = ${PROJECT_VERSION}" libcurl zlib)
+endif()
+if(POSTRIDER_HAVE_TOML)
+  postrider_install(postrider-toml toml DESCRIPTION "Postrider's options from TOML files"
+    REQUIRES "postrider = ${PROJECT_VERSION}")
 endif()
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/postrider-config.cmake.in"

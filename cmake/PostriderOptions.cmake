@@ -11,7 +11,8 @@ endif()
 set(POSTRIDER_PROGRAM ${program_by_default} CACHE STRING
     "Build the program postrider: AUTO (when Beast, Boost.URL and CLI11 are found), ON, OFF")
 set(POSTRIDER_HTTP AUTO CACHE STRING "Build postrider::http, the logger's client: AUTO (when libcurl and zlib are found), ON, OFF")
-set_property(CACHE POSTRIDER_POSTGRES POSTRIDER_MARIADB POSTRIDER_PROGRAM POSTRIDER_HTTP PROPERTY STRINGS AUTO ON OFF)
+set(POSTRIDER_TOML AUTO CACHE STRING "Build postrider::toml, options from files: AUTO (when toml++ is found), ON, OFF")
+set_property(CACHE POSTRIDER_POSTGRES POSTRIDER_MARIADB POSTRIDER_PROGRAM POSTRIDER_HTTP POSTRIDER_TOML PROPERTY STRINGS AUTO ON OFF)
 
 option(POSTRIDER_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(POSTRIDER_BUILD_BENCH "Build postrider-bench" OFF)

@@ -230,6 +230,19 @@ class AsyncEventLogger::Builder {
     return with(&LoggerOptions::max_spillover_bytes, bytes);
   }
   Builder& replay_interval(Duration time) { return with(&LoggerOptions::replay_interval, time); }
+  Builder& replay_batch_size(std::size_t events) { return with(&LoggerOptions::replay_batch_size, events); }
+  Builder& replay_rate(std::uint64_t events_per_second) {
+    return with(&LoggerOptions::replay_rate, events_per_second);
+  }
+  Builder& retry_budget(double retries_per_request) {
+    return with(&LoggerOptions::retry_budget, retries_per_request);
+  }
+  Builder& fsync(FsyncMode mode) { return with(&LoggerOptions::fsync, mode); }
+  Builder& fsync_interval(Duration time) { return with(&LoggerOptions::fsync_interval, time); }
+  Builder& ring_bytes(std::size_t bytes) { return with(&LoggerOptions::ring_bytes, bytes); }
+  Builder& block_timeout(Duration time) { return with(&LoggerOptions::block_timeout, time); }
+  Builder& shutdown_timeout(Duration time) { return with(&LoggerOptions::shutdown_timeout, time); }
+  Builder& handle_signals(bool on) { return with(&LoggerOptions::handle_signals, on); }
   Builder& ring(RingMode mode) { return with(&LoggerOptions::ring, mode); }
   Builder& full_policy(FullPolicy policy) { return with(&LoggerOptions::full_policy, policy); }
   Builder& on_loss(EventLossCallback callback) { return with(&LoggerOptions::on_loss, std::move(callback)); }

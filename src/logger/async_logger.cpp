@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/failpoint.hpp"
 #include "core/periodic_task.hpp"
 #include "logger/asymmetric_fence.hpp"
 #include "logger/drain.hpp"
@@ -50,15 +51,19 @@ struct AsyncEventLogger::Parts {
               .window = std::max<Duration>(options.circuit_breaker_reset, std::chrono::seconds{10}),
               .reset = options.circuit_breaker_reset},
              options.retry_budget, *options.clock) {
+    failpoint("logger.start.checked");
     if (!options.spillover_path.empty()) {
       folder = open_spill_folder(options.spillover_path);
+      failpoint("logger.start.folder");
       store.emplace(*folder, limits_of(options), options.log);
+      failpoint("logger.start.recovered");
       writer.emplace(*store, ledger, options);
     }
     lanes = LaneSet::make({.mapped = options.ring == RingMode::mapped,
                            .folder = options.spillover_path,
                            .ring_bytes = options.ring_bytes,
                            .log = options.log});
+    failpoint("logger.start.rings");
     outlet.emplace(*client, options, ledger, queue, gate, store ? &*store : nullptr,
                    writer ? &*writer : nullptr);
     drain.emplace(*lanes, *outlet);
@@ -66,7 +71,8 @@ struct AsyncEventLogger::Parts {
   }
 
   void start() {
-    if (writer) writer->start();
+    if (writer) writer->start();  // the first: all others may come to it with an event
+    failpoint("logger.start.writer");
     std::random_device random;
     for (std::size_t i = 0; i < options.sender_threads; ++i) {
       senders.emplace_back([this, seed = random()] {
@@ -76,8 +82,11 @@ struct AsyncEventLogger::Parts {
         sender_done.notify_all();
       });
     }
+    failpoint("logger.start.senders");
     drain->start();
+    failpoint("logger.start.drain");
     if (replayer) replayer->start();
+    failpoint("logger.start.replay");
     if (options.metrics != &MetricsExporter::none()) gauges.start();
   }
 
@@ -125,6 +134,7 @@ AsyncEventLogger::AsyncEventLogger(std::shared_ptr<EventLogClient> client, Logge
   parts_->start();
   if (parts_->options.handle_signals) {
     parts_->signals = std::make_unique<SignalHook>([this] { shutdown(); });
+    failpoint("logger.start.signals");
   }
 }
 
@@ -211,15 +221,21 @@ void AsyncEventLogger::Parts::shutdown() noexcept {
   lanes->for_each([](const Lane& lane) {
     while (lane.busy()) std::this_thread::yield();
   });
+  failpoint("logger.stop.closed");
   outlet->stopping = true;
   if (replayer) replayer->ask_to_stop();
   divert(queue.close_retries(), LossReason::shutdown_pending_retry);
+  failpoint("logger.stop.retries");
   queue.hurry(true);
   drain->stop();
+  failpoint("logger.stop.drain");
   queue.close();
   end_senders(deadline);
+  failpoint("logger.stop.senders");
   if (replayer) replayer->stop();
+  failpoint("logger.stop.replay");
   if (writer) writer->stop();  // the last: until now somebody may have come with an event
+  failpoint("logger.stop.writer");
   gauges.stop();
   const LoggerStats books = stats();
   options.metrics->record_logger(books);

@@ -34,6 +34,11 @@ TEST_F(AsyncLogger, TakesAListAndTheBuildersOptions) {
                           .options(options())
                           .batch_size(10)
                           .queue_capacity(1000)
+                          .fsync(FsyncMode::group)
+                          .full_policy(FullPolicy::block)
+                          .block_timeout(2s)
+                          .replay_rate(1000)
+                          .retry_budget(0.25)
                           .spillover_path(temp.file("other"))
                           .build();
   const std::vector<EventLogEntry> entries{numbered(1), numbered(2), numbered(3)};
@@ -41,6 +46,11 @@ TEST_F(AsyncLogger, TakesAListAndTheBuildersOptions) {
   ASSERT_TRUE(logger->flush());
   EXPECT_THAT(client->details(), ElementsAre("1", "2", "3"));
   EXPECT_EQ(logger->options().batch_size, 10U);
+  EXPECT_EQ(logger->options().fsync, FsyncMode::group);
+  EXPECT_EQ(logger->options().full_policy, FullPolicy::block);
+  EXPECT_EQ(logger->options().block_timeout, 2s);
+  EXPECT_EQ(logger->options().replay_rate, 1000U);
+  EXPECT_EQ(logger->options().retry_budget, 0.25);
   EXPECT_TRUE(std::filesystem::exists(temp.path() / "other"));
 }
 
@@ -92,15 +102,12 @@ TEST_F(AsyncLogger, DefaultsAreTheSeeds) {
 TEST_F(AsyncLogger, Trigger1AFullQueueGoesToDisk) {
   LoggerOptions small = options();
   small.queue_capacity = 5;
-  client->hang();
   AsyncEventLogger logger(client, small);
-  logger.log(numbered(0));
-  ASSERT_TRUE(client->await_requests(1));
-  log_numbers(logger, 1, 5);
-  EXPECT_FALSE(logger.flush(0us)) << "HazardL17: one is in flight, and one queued";
-  for (std::size_t i = 6; i <= 20; ++i) {
+  ASSERT_NO_FATAL_FAILURE(fill_queue_of_five(logger));
+  EXPECT_FALSE(logger.flush(0us)) << "HazardL17: one is in flight, and five are queued";
+  for (std::size_t i = 6; i <= 20; ++i) {  // one by one: the way to the disk is a queue of five, too
     logger.log(numbered(i));
-    while (logger.stats().spilled < i - 5) std::this_thread::yield();
+    ASSERT_TRUE(await(logger, [&](const LoggerStats& stats) { return stats.spilled == i - 5; }));
   }
   client->release();
   ASSERT_TRUE(logger.flush());
@@ -129,9 +136,8 @@ TEST_F(AsyncLogger, Trigger2ExhaustedRetriesGoToDisk) {
 
 TEST_F(AsyncLogger, Trigger3AnOpenCircuitGoesToDiskWithoutARequest) {
   ManualClock clock;
-  LoggerOptions strict = options();
+  LoggerOptions strict = direct();
   strict.circuit_breaker_threshold = 2;
-  strict.max_retries = 0;
   strict.clock = &clock;
   client->down();
   AsyncEventLogger logger(client, strict);
@@ -154,27 +160,8 @@ TEST_F(AsyncLogger, Trigger3AnOpenCircuitGoesToDiskWithoutARequest) {
 
 TEST_F(AsyncLogger, Trigger4ARetryThatFindsTheQueueFullGoesToDisk) {
   ManualClock clock;
-  LoggerOptions small = options();
-  small.queue_capacity = 2;
-  small.batch_size = 2;
-  small.max_batch_wait = 0us;
-  small.clock = &clock;
-  small.base_retry_delay = small.max_retry_delay = 1s;
-  small.circuit_breaker_threshold = 1000;
-  client->down();
-  AsyncEventLogger logger(client, small);
-  logger.log(numbered(1));
-  while (logger.stats().retries == 0) std::this_thread::yield();
-  client->hang();
-  log_numbers(logger, 2, 3);
-  ASSERT_TRUE(client->await_requests(2));
-  // The queue fills up while the only sender is busy; then the retry falls due.
-  log_numbers(logger, 4, 5);
-  while (logger.stats().queue_depth < 2) std::this_thread::yield();
-  clock.advance(1s);
-  client->up();
-  client->release();
-  ASSERT_TRUE(logger.flush());
+  AsyncEventLogger logger(client, crowded(clock, true));
+  ASSERT_NO_FATAL_FAILURE(crowd_out_a_retry(logger, clock));
   const LoggerStats stats = logger.stats();
   EXPECT_EQ(stats.all_lost(), 0U);
   EXPECT_THAT(file("eventlog-spillover.jsonl"), HasSubstr(R"("details":"1")"));
@@ -201,10 +188,8 @@ TEST_F(AsyncLogger, Trigger5StragglersOfTheShutdownGoToDisk) {
 
 TEST_F(AsyncLogger, HazardL1ARefusedEventGoesToTheDeadLettersAndTheReplayGoesOn) {
   client->down();
-  LoggerOptions direct = options();
-  direct.max_retries = 0;
   {
-    AsyncEventLogger logger(client, direct);
+    AsyncEventLogger logger(client, direct());
     log_numbers(logger, 1, 20);
     ASSERT_TRUE(logger.flush());
     EXPECT_EQ(logger.stats().on_disk, 20U);
@@ -215,11 +200,11 @@ TEST_F(AsyncLogger, HazardL1ARefusedEventGoesToTheDeadLettersAndTheReplayGoesOn)
     return bad ? SendResult{.verdict = SendVerdict::rejected, .status = 400, .reason = "bad \"step\""}
                : SendResult{};
   });
-  AsyncEventLogger logger(client, direct);
+  AsyncEventLogger logger(client, direct());
   EXPECT_EQ(logger.stats().recovered, 20U);
   logger.replay_soon();
   ASSERT_TRUE(client->await_delivered(19));
-  while (logger.stats().on_disk > 0) std::this_thread::yield();
+  ASSERT_TRUE(await_empty_disk(logger));
   const LoggerStats stats = logger.stats();
   EXPECT_EQ(stats.replayed, 19U);
   EXPECT_EQ(stats.dead, 1U);
@@ -230,10 +215,9 @@ TEST_F(AsyncLogger, HazardL1ARefusedEventGoesToTheDeadLettersAndTheReplayGoesOn)
 
 TEST_F(AsyncLogger, HazardL1AnEventThatAlwaysMakesTheReceiverFailIsFoundAndBuried) {
   client->down();
-  LoggerOptions direct = options();
-  direct.max_retries = 0;
-  direct.circuit_breaker_threshold = 1000;
-  AsyncEventLogger logger(client, direct);
+  LoggerOptions patient = direct();
+  patient.circuit_breaker_threshold = 1000;
+  AsyncEventLogger logger(client, patient);
   log_numbers(logger, 1, 5);
   ASSERT_TRUE(logger.flush());
   client->answer([](std::span<const OutgoingEvent> events) {
@@ -246,7 +230,7 @@ TEST_F(AsyncLogger, HazardL1AnEventThatAlwaysMakesTheReceiverFailIsFoundAndBurie
     ASSERT_TRUE(client->await_requests(before + i));
   }
   ASSERT_TRUE(client->await_delivered(4));
-  while (logger.stats().on_disk > 0) std::this_thread::yield();
+  ASSERT_TRUE(await_empty_disk(logger));
   EXPECT_EQ(logger.stats().dead, 1U);
   expect_balance(logger.stats());
 }
@@ -297,8 +281,7 @@ TEST_F(AsyncLogger, ABatchThatIsTooLargeIsSplit) {
 }
 
 TEST_F(AsyncLogger, HazardL15ACallbackMayThrowAndMayLog) {
-  LoggerOptions lossy = options(false);
-  lossy.max_retries = 0;
+  LoggerOptions lossy = direct(false);
   AsyncEventLogger* self = nullptr;
   std::atomic<int> calls{0};
   lossy.on_loss = [&](const LostEvent& lost) {

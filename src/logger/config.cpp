@@ -5,19 +5,29 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <vector>
 
+#include "core/nearest.hpp"
 #include "core/utf8.hpp"
+#include "logger/settings.hpp"
 #include "postrider/error.hpp"
-#include "postrider/logger_config.hpp"
 
 namespace postrider {
 namespace {
 
+using logger::Setting;
+
+/// The name comes with the type, so that messages have it and the tables have it once.
+template <std::size_t size>
+struct Name {
+  constexpr Name(const char (&name)[size]) { std::copy_n(name, size, text); }  // NOLINT: meant to convert
+  char text[size]{};
+};
+
 [[noreturn]] void refuse(std::string_view name, std::string_view value, std::string_view wanted) {
-  throw Error(
-      ErrorCode::invalid_argument,
-      "eventlog.async." + std::string(name) + " cannot be '" + utf8_repaired(utf8_prefix(value, 100)) + "'",
-      "it must be " + std::string(wanted));
+  throw Error(ErrorCode::invalid_argument,
+              "eventlog." + std::string(name) + " cannot be '" + utf8_repaired(utf8_prefix(value, 100)) + "'",
+              "it must be " + std::string(wanted));
 }
 
 template <class T>
@@ -40,100 +50,129 @@ T word_in(std::string_view name, std::string_view value,
   refuse(name, value, wanted);
 }
 
-struct Setting {
-  std::string_view name;
-  void (*set)(LoggerOptions& options, std::string_view name, std::string_view value);
-};
-
-template <auto member>
-void set_count(LoggerOptions& options, std::string_view name, std::string_view value) {
-  options.*member = number_in<std::remove_reference_t<decltype(options.*member)>>(name, value);
+bool flag_in(std::string_view name, std::string_view value) {
+  return word_in<bool, 2>(name, value, {{{"true", true}, {"false", false}}});
 }
-template <auto member>
-void set_ms(LoggerOptions& options, std::string_view name, std::string_view value) {
+
+Duration milliseconds_in(std::string_view name, std::string_view value) {
   constexpr std::int64_t most = std::int64_t{1} << 40U;
   const auto count = number_in<std::int64_t>(name, value);
   if (count < 0 || count > most) refuse(name, value, "milliseconds");
-  options.*member = std::chrono::milliseconds{count};
+  return std::chrono::milliseconds{count};
 }
-template <auto member>
-void set_text(LoggerOptions& options, std::string_view, std::string_view value) {
-  options.*member = value;
+
+using O = LoggerOptions;
+using C = EventLogConfig;
+
+// Of LoggerOptions.
+template <Name name, auto member>
+constexpr Setting<O> count{name.text, false, [](O& options, std::string_view value) {
+                             using T = std::remove_reference_t<decltype(options.*member)>;
+                             options.*member = number_in<T>(std::string("async.") + name.text, value);
+                           }};
+template <Name name, auto member>
+constexpr Setting<O> time{name.text, false, [](O& options, std::string_view value) {
+                            options.*member = milliseconds_in(std::string("async.") + name.text, value);
+                          }};
+template <Name name, auto member>
+constexpr Setting<O> text{name.text, true,
+                          [](O& options, std::string_view value) { options.*member = value; }};
+template <Name name, auto member>
+constexpr Setting<O> flag{name.text, false, [](O& options, std::string_view value) {
+                            options.*member = flag_in(std::string("async.") + name.text, value);
+                          }};
+
+void set_size_mb(O& options, std::string_view value) {
+  const auto megabytes = number_in<std::uint32_t>("async.max-spillover-size-mb", value);
+  options.max_spillover_bytes = std::uint64_t{megabytes} * 1024 * 1024;
 }
-template <auto member>
-void set_flag(LoggerOptions& options, std::string_view name, std::string_view value) {
-  options.*member = word_in<bool, 2>(name, value, {{{"true", true}, {"false", false}}});
-}
-void set_size_mb(LoggerOptions& options, std::string_view name, std::string_view value) {
-  const auto count = number_in<std::uint32_t>(name, value);
-  options.max_spillover_bytes = std::uint64_t{count} * 1024 * 1024;
-}
-void set_fsync(LoggerOptions& options, std::string_view name, std::string_view value) {
+void set_fsync(O& options, std::string_view value) {
   options.fsync = word_in<FsyncMode, 3>(
-      name, value,
+      "async.fsync", value,
       {{{"none", FsyncMode::none}, {"interval", FsyncMode::interval}, {"group", FsyncMode::group}}});
 }
-void set_ring(LoggerOptions& options, std::string_view name, std::string_view value) {
-  options.ring =
-      word_in<RingMode, 2>(name, value, {{{"memory", RingMode::memory}, {"mapped", RingMode::mapped}}});
+void set_ring(O& options, std::string_view value) {
+  options.ring = word_in<RingMode, 2>("async.ring", value,
+                                      {{{"memory", RingMode::memory}, {"mapped", RingMode::mapped}}});
 }
-void set_policy(LoggerOptions& options, std::string_view name, std::string_view value) {
-  options.full_policy = word_in<FullPolicy, 3>(name, value,
+void set_policy(O& options, std::string_view value) {
+  options.full_policy = word_in<FullPolicy, 3>("async.full-policy", value,
                                                {{{"drop-newest", FullPolicy::drop_newest},
                                                  {"drop-oldest", FullPolicy::drop_oldest},
                                                  {"block", FullPolicy::block}}});
 }
-void set_nothing(LoggerOptions&, std::string_view, std::string_view) {}
+void set_nothing(O&, std::string_view) {}
 
-using O = LoggerOptions;
-constexpr std::array settings{
-    Setting{"enabled", set_flag<&O::enabled>},
-    Setting{"queue-capacity", set_count<&O::queue_capacity>},
-    Setting{"max-retries", set_count<&O::max_retries>},
-    Setting{"base-retry-delay-ms", set_ms<&O::base_retry_delay>},
-    Setting{"max-retry-delay-ms", set_ms<&O::max_retry_delay>},
-    Setting{"retry-budget", set_count<&O::retry_budget>},
-    Setting{"circuit-breaker-threshold", set_count<&O::circuit_breaker_threshold>},
-    Setting{"circuit-breaker-reset-ms", set_ms<&O::circuit_breaker_reset>},
-    Setting{"spillover-path", set_text<&O::spillover_path>},
-    Setting{"replay-interval-ms", set_ms<&O::replay_interval>},
-    Setting{"max-spillover-events", set_count<&O::max_spillover_events>},
-    Setting{"max-spillover-size-mb", set_size_mb},
-    Setting{"virtual-threads", set_nothing},
-    Setting{"batch-size", set_count<&O::batch_size>},
-    Setting{"sender-threads", set_count<&O::sender_threads>},
-    Setting{"max-batch-wait-ms", set_ms<&O::max_batch_wait>},
-    Setting{"fsync", set_fsync},
-    Setting{"fsync-interval-ms", set_ms<&O::fsync_interval>},
-    Setting{"replay-batch-size", set_count<&O::replay_batch_size>},
-    Setting{"replay-rate", set_count<&O::replay_rate>},
-    Setting{"ring", set_ring},
-    Setting{"ring-bytes", set_count<&O::ring_bytes>},
-    Setting{"full-policy", set_policy},
-    Setting{"block-timeout-ms", set_ms<&O::block_timeout>},
-    Setting{"shutdown-timeout-ms", set_ms<&O::shutdown_timeout>},
-    Setting{"handle-signals", set_flag<&O::handle_signals>},
-    Setting{"application-id", set_text<&O::application_id>},
-    Setting{"originating-system", set_text<&O::originating_system>},
-    Setting{"user-id", set_text<&O::user_id>},
+constexpr std::array async_table{
+    flag<"enabled", &O::enabled>,
+    count<"queue-capacity", &O::queue_capacity>,
+    count<"max-retries", &O::max_retries>,
+    time<"base-retry-delay-ms", &O::base_retry_delay>,
+    time<"max-retry-delay-ms", &O::max_retry_delay>,
+    count<"retry-budget", &O::retry_budget>,
+    count<"circuit-breaker-threshold", &O::circuit_breaker_threshold>,
+    time<"circuit-breaker-reset-ms", &O::circuit_breaker_reset>,
+    text<"spillover-path", &O::spillover_path>,
+    time<"replay-interval-ms", &O::replay_interval>,
+    count<"max-spillover-events", &O::max_spillover_events>,
+    Setting<O>{"max-spillover-size-mb", false, set_size_mb},
+    Setting<O>{"virtual-threads", false, set_nothing},
+    count<"batch-size", &O::batch_size>,
+    count<"sender-threads", &O::sender_threads>,
+    time<"max-batch-wait-ms", &O::max_batch_wait>,
+    Setting<O>{"fsync", false, set_fsync},
+    time<"fsync-interval-ms", &O::fsync_interval>,
+    count<"replay-batch-size", &O::replay_batch_size>,
+    count<"replay-rate", &O::replay_rate>,
+    Setting<O>{"ring", false, set_ring},
+    count<"ring-bytes", &O::ring_bytes>,
+    Setting<O>{"full-policy", false, set_policy},
+    time<"block-timeout-ms", &O::block_timeout>,
+    time<"shutdown-timeout-ms", &O::shutdown_timeout>,
+    flag<"handle-signals", &O::handle_signals>,
+    text<"application-id", &O::application_id>,
+    text<"originating-system", &O::originating_system>,
+    text<"user-id", &O::user_id>,
 };
 
-}  // namespace
+// Of the client.
+template <Name name, auto member>
+constexpr Setting<C> client_text{name.text, true,
+                                 [](C& config, std::string_view value) { config.client.*member = value; }};
+template <Name name, auto member>
+constexpr Setting<C> client_time{name.text, false, [](C& config, std::string_view value) {
+                                   config.client.*member = milliseconds_in(name.text, value);
+                                 }};
+template <Name name, auto member>
+constexpr Setting<C> oauth_text{
+    name.text, true, [](C& config, std::string_view value) { config.client.oauth.*member = value; }};
 
-void set_logger_option(LoggerOptions& options, std::string_view name, std::string_view value) {
-  constexpr std::string_view prefix = "eventlog.async.";
-  if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-  const auto* const found = std::find_if(settings.begin(), settings.end(),
-                                         [&](const Setting& setting) { return setting.name == name; });
-  if (found == settings.end()) {
-    throw Error(ErrorCode::invalid_argument, "there is no option eventlog.async." + utf8_repaired(name), {},
-                "docs/logger.md lists them");
-  }
-  found->set(options, found->name, value);
+constexpr std::array event_log_table{
+    Setting<C>{"enabled", false,
+               [](C& config, std::string_view value) { config.enabled = flag_in("enabled", value); }},
+    client_text<"base-url", &HttpClientOptions::base_url>,
+    client_text<"bearer-token", &HttpClientOptions::bearer_token>,
+    client_text<"ca-file", &HttpClientOptions::ca_file>,
+    client_time<"connect-timeout-ms", &HttpClientOptions::connect_timeout>,
+    client_time<"request-timeout-ms", &HttpClientOptions::request_timeout>,
+    Setting<C>{"gzip", false,
+               [](C& config, std::string_view value) { config.client.gzip = flag_in("gzip", value); }},
+    oauth_text<"oauth-token-url", &OAuthOptions::token_url>,
+    oauth_text<"oauth-client-id", &OAuthOptions::client_id>,
+    oauth_text<"oauth-client-secret", &OAuthOptions::client_secret>,
+    oauth_text<"oauth-scope", &OAuthOptions::scope>,
+};
+
+template <class Options>
+const Setting<Options>* find(std::span<const Setting<Options>> table, std::string_view name) {
+  const auto found =
+      std::find_if(table.begin(), table.end(), [&](const auto& setting) { return setting.name == name; });
+  return found == table.end() ? nullptr : &*found;
 }
 
-void apply_environment(LoggerOptions& options, const char* const* environment) {
-  constexpr std::string_view prefix = "EVENTLOG_ASYNC_";
+/// Calls `take(name, value)` for each variable that begins with `prefix`: "batch-size" for X_BATCH_SIZE.
+template <class Take>
+void for_each_variable(const char* const* environment, std::string_view prefix, const Take& take) {
   if (environment == nullptr) environment = ::environ;
   for (; *environment != nullptr; ++environment) {
     const std::string_view variable = *environment;
@@ -142,8 +181,52 @@ void apply_environment(LoggerOptions& options, const char* const* environment) {
     std::string name(variable.substr(prefix.size(), equals - prefix.size()));
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char c) { return c == '_' ? '-' : static_cast<char>(std::tolower(c)); });
-    set_logger_option(options, name, variable.substr(equals + 1));
+    take(name, variable.substr(equals + 1));
   }
+}
+
+constexpr std::string_view async_variables = "EVENTLOG_ASYNC_";
+
+}  // namespace
+
+namespace logger {
+
+std::span<const Setting<LoggerOptions>> async_settings() noexcept {
+  return async_table;
+}
+std::span<const Setting<EventLogConfig>> event_log_settings() noexcept {
+  return event_log_table;
+}
+
+}  // namespace logger
+
+void set_logger_option(LoggerOptions& options, std::string_view name, std::string_view value) {
+  constexpr std::string_view prefix = "eventlog.async.";
+  if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
+  const auto* const found = find(logger::async_settings(), name);
+  if (found == nullptr) {
+    std::vector<std::string_view> known;
+    known.reserve(async_table.size());
+    for (const auto& setting : async_table) known.push_back(setting.name);
+    const std::string_view nearest = nearest_of(name, known);
+    throw Error(ErrorCode::invalid_argument, "there is no option eventlog.async." + utf8_repaired(name), {},
+                nearest.empty() ? "docs/logger.md lists them" : "did you mean " + std::string(nearest) + "?");
+  }
+  found->set(options, value);
+}
+
+void apply_environment(LoggerOptions& options, const char* const* environment) {
+  for_each_variable(environment, async_variables, [&](const std::string& name, std::string_view value) {
+    set_logger_option(options, name, value);
+  });
+}
+
+void apply_environment(EventLogConfig& config, const char* const* environment) {
+  apply_environment(config.logger, environment);
+  for_each_variable(environment, "EVENTLOG_", [&](const std::string& name, std::string_view value) {
+    // The prefix alone is not ours: others are left alone.
+    if (const auto* const found = find(logger::event_log_settings(), name)) found->set(config, value);
+  });
 }
 
 }  // namespace postrider

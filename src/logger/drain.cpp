@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/failpoint.hpp"
 #include "logger/asymmetric_fence.hpp"
 
 namespace postrider::logger {
@@ -123,6 +124,7 @@ void Drain::hand_over(Lane& lane, std::vector<EventRef>& events) {
   lane.seen(events.size());
   const std::size_t taken = outlet_.queue.push(events);
   if (taken < events.size()) outlet_.divert(std::span(events).subspan(taken), LossReason::queue_full);
+  failpoint("logger.queued");
 }
 
 }  // namespace postrider::logger

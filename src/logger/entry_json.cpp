@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
 
-#include "core/utf8.hpp"
 #include "logger/packed_entry.hpp"
 
 namespace postrider::logger {
@@ -21,73 +19,26 @@ constexpr std::array<std::string_view, plain_fields> names{
     "",        "applicationId", "correlationId",     "processName", "processStatus", "step",
     "details", "targetSystem",  "originatingSystem", "userId",      "timestamp",     "idempotencyKey"};
 
-/// The order of the file format.
-constexpr std::array<Field, 10> written_order{
-    Field::application_id, Field::correlation_id, Field::process_name,  Field::process_status,
-    Field::step,           Field::details,        Field::target_system, Field::originating_system,
-    Field::timestamp,      Field::user_id};
-
 constexpr std::size_t index(Field field) {
   return static_cast<std::size_t>(field);
 }
 
-/// How many leading bytes can be copied as they are: ASCII without control characters, quotes and
-/// backslashes. Eight at a time: a byte of `flags` gets its top bit when that byte of the word needs a closer
-/// look. Borrows may flag a harmless byte above an offending one, never hide one; the loop after it is exact.
-std::size_t plain_prefix(std::string_view text) noexcept {
-  constexpr std::uint64_t ones = 0x0101010101010101ULL;
-  constexpr std::uint64_t tops = 0x8080808080808080ULL;
-  const auto zero_bytes = [](std::uint64_t x) { return (x - ones) & ~x & tops; };
-  std::size_t i = 0;
-  for (; i + sizeof(std::uint64_t) <= text.size(); i += sizeof(std::uint64_t)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, text.data() + i, sizeof word);
-    const std::uint64_t flags = ((word - ones * 0x20) & ~word & tops) | (word & tops) |
-                                zero_bytes(word ^ (ones * 0x22)) | zero_bytes(word ^ (ones * 0x5c)) |
-                                zero_bytes(word ^ (ones * 0x7f));
-    if (flags != 0) break;
-  }
-  const auto plain = [](char c) { return c >= ' ' && c < '\x7f' && c != '"' && c != '\\'; };
-  while (i < text.size() && plain(text[i])) ++i;
-  return i;
-}
-
-void append_escaped(std::string& out, char c) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  switch (c) {
-    case '"':
-      out += "\\\"";
-      return;
-    case '\\':
-      out += "\\\\";
-      return;
-    case '\n':
-      out += "\\n";
-      return;
-    case '\r':
-      out += "\\r";
-      return;
-    case '\t':
-      out += "\\t";
-      return;
-    default:
-      const auto byte = static_cast<unsigned char>(c);
-      (out += "\\u00") += digits[byte >> 4U];
-      out += digits[byte & 15U];
-  }
-}
-
-void append_digits(std::string& out, unsigned value, int width) {
-  std::array<char, 8> text{};
-  for (int i = width; i-- > 0; value /= 10)
-    text.at(static_cast<std::size_t>(i)) = static_cast<char>('0' + value % 10);
-  out.append(text.data(), static_cast<std::size_t>(width));
-}
-
-void append_name(std::string& out, std::string_view name) {
-  out += '"';
-  out += name;
-  out += "\":";
+/// `"name":"value",` with a name whose length the compiler knows.
+template <Field field>
+char* put_member(char* out, std::string_view value) {
+  static constexpr auto opening = [] {
+    constexpr std::string_view name = names[index(field)];
+    std::array<char, name.size() + 4> text{};
+    text.front() = '"';
+    std::copy(name.begin(), name.end(), text.begin() + 1);
+    text[name.size() + 1] = '"';
+    text[name.size() + 2] = ':';
+    text[name.size() + 3] = '"';
+    return text;
+  }();
+  if (value.empty()) return out;
+  std::memcpy(out, opening.data(), opening.size());
+  return put(put_escaped(out + opening.size(), value), "\",");
 }
 
 TimePoint time_of(std::string_view bytes, TimePoint otherwise) {
@@ -105,63 +56,32 @@ bool is_reserved_member(std::string_view name) noexcept {
 }
 
 void append_json_string(std::string& out, std::string_view text) {
-  out += '"';
-  while (!text.empty()) {
-    const std::size_t plain = plain_prefix(text);
-    out.append(text.substr(0, plain));
-    text.remove_prefix(plain);
-    if (text.empty()) break;
-    if (static_cast<unsigned char>(text.front()) < 0x80) {
-      append_escaped(out, text.front());
-      text.remove_prefix(1);
-      continue;
-    }
-    // A run of other characters: repaired as a whole.
-    std::size_t run = 1;
-    while (run < text.size() && static_cast<unsigned char>(text[run]) >= 0x80) ++run;
-    const std::string_view foreign = text.substr(0, run);
-    if (utf8_length(foreign)) {
-      out.append(foreign);
-    } else {
-      out += utf8_repaired(foreign);
-    }
-    text.remove_prefix(run);
-  }
-  out += '"';
+  const std::size_t before = out.size();
+  out.resize(before + escaped_room(text.size()) + 2);
+  char* const begin = out.data();
+  char* end = put(begin + before, "\"");
+  end = put(put_escaped(end, text), "\"");
+  out.resize(static_cast<std::size_t>(end - begin));
 }
 
 void append_time(std::string& out, TimePoint time) {
-  // Years that four digits can say; others are the work of a broken clock.
-  constexpr TimePoint first{std::chrono::sys_days{std::chrono::year{0} / 1 / 1}};
-  constexpr TimePoint last = TimePoint{std::chrono::sys_days{std::chrono::year{9999} / 12 / 31}};
-  time = std::clamp(time, first, last);
-  const auto day = std::chrono::floor<std::chrono::days>(time);
-  const std::chrono::year_month_day date{day};
-  auto micros = static_cast<std::uint64_t>((time - day).count());
-  const auto fraction = static_cast<unsigned>(micros % 1'000'000);
-  micros /= 1'000'000;
-  append_digits(out, static_cast<unsigned>(static_cast<int>(date.year())), 4);
-  out += '-';
-  append_digits(out, static_cast<unsigned>(date.month()), 2);
-  out += '-';
-  append_digits(out, static_cast<unsigned>(date.day()), 2);
-  out += 'T';
-  append_digits(out, static_cast<unsigned>(micros / 3600), 2);
-  out += ':';
-  append_digits(out, static_cast<unsigned>(micros / 60 % 60), 2);
-  out += ':';
-  append_digits(out, static_cast<unsigned>(micros % 60), 2);
-  out += '.';
-  if (fraction % 1000 == 0) {
-    append_digits(out, fraction / 1000, 3);
-  } else {
-    append_digits(out, fraction, 6);
-  }
-  out += 'Z';
+  std::array<char, TimeWriter::room> text{};
+  TimeWriter writer;
+  out.append(text.data(), writer.put(text.data(), time));
 }
 
-bool append_members(std::string& out, std::string_view packed, const EntryStamp& stamp,
-                    const EntryDefaults& defaults) {
+std::size_t members_room(std::string_view packed, const EntryStamp& stamp,
+                         const EntryDefaults& defaults) noexcept {
+  // Names and punctuation of all plain fields; that of extras is less than what their heads are multiplied
+  // to.
+  constexpr std::size_t fixed = 512;
+  const std::size_t by_default =
+      defaults.application_id.size() + defaults.originating_system.size() + defaults.user_id.size();
+  return escaped_room(packed.size() + by_default + stamp.key.size()) + fixed;
+}
+
+char* write_members(char* out, std::string_view packed, const EntryStamp& stamp,
+                    const EntryDefaults& defaults, TimeWriter& times) {
   std::array<std::string_view, plain_fields> values{};
   values[index(Field::application_id)] = defaults.application_id;
   values[index(Field::originating_system)] = defaults.originating_system;
@@ -175,39 +95,47 @@ bool append_members(std::string& out, std::string_view packed, const EntryStamp&
       values[index(fields.field())] = fields.value();
     }
   }
-  if (fields.damaged()) return false;
+  if (fields.damaged()) return nullptr;
 
-  for (const Field field : written_order) {
-    const std::string_view value = values[index(field)];
-    if (field == Field::timestamp) {
-      append_name(out, names[index(field)]);
-      out += '"';
-      append_time(out, time_of(value, stamp.time));
-      out += "\",";
-    } else if (!value.empty()) {
-      append_name(out, names[index(field)]);
-      append_json_string(out, value);
-      out += ',';
-    }
-  }
+  // The order of the file format.
+  const auto value_of = [&](Field field) { return values[index(field)]; };
+  out = put_member<Field::application_id>(out, value_of(Field::application_id));
+  out = put_member<Field::correlation_id>(out, value_of(Field::correlation_id));
+  out = put_member<Field::process_name>(out, value_of(Field::process_name));
+  out = put_member<Field::process_status>(out, value_of(Field::process_status));
+  out = put_member<Field::step>(out, value_of(Field::step));
+  out = put_member<Field::details>(out, value_of(Field::details));
+  out = put_member<Field::target_system>(out, value_of(Field::target_system));
+  out = put_member<Field::originating_system>(out, value_of(Field::originating_system));
+  out = put(out, R"("timestamp":")");
+  out = put(times.put(out, time_of(value_of(Field::timestamp), stamp.time)), "\",");
+  out = put_member<Field::user_id>(out, value_of(Field::user_id));
   if (extras) {
     PackedFields again(packed);
     while (again.next()) {
       if (!again.is_extra()) continue;
-      append_json_string(out, again.name());
-      out += ':';
+      out = put(put_escaped(put(out, "\""), again.name()), "\":");
       if (again.field() == Field::extra_json) {
-        out += again.value();
+        out = put(out, again.value());
       } else {
-        append_json_string(out, again.value());
+        out = put(put_escaped(put(out, "\""), again.value()), "\"");
       }
-      out += ',';
+      out = put(out, ",");
     }
   }
-  const std::string_view own = values[index(Field::idempotency_key)];
-  append_name(out, names[index(Field::idempotency_key)]);
-  ((out += '"') += is_plain_key(own) ? own : stamp.key) += '"';
-  return true;
+  const std::string_view own = value_of(Field::idempotency_key);
+  out = put(out, R"("idempotencyKey":")");
+  return put(put(out, is_plain_key(own) ? own : stamp.key), "\"");
+}
+
+bool append_members(std::string& out, std::string_view packed, const EntryStamp& stamp,
+                    const EntryDefaults& defaults) {
+  const std::size_t before = out.size();
+  out.resize(before + members_room(packed, stamp, defaults));
+  TimeWriter times;
+  const char* const end = write_members(out.data() + before, packed, stamp, defaults, times);
+  out.resize(end == nullptr ? before : static_cast<std::size_t>(end - out.data()));
+  return end != nullptr;
 }
 
 }  // namespace postrider::logger

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "logger/json_writer.hpp"
 #include "postrider/clock.hpp"
 
 namespace postrider::logger {
@@ -21,6 +22,13 @@ struct EntryStamp {
   TimePoint time{};
   std::string_view key{};  ///< plain: needs no escapes
 };
+
+/// Room that `write_members` wants.
+[[nodiscard]] std::size_t members_room(std::string_view packed, const EntryStamp& stamp,
+                                       const EntryDefaults& defaults) noexcept;
+/// Writes what `append_members` appends. Returns its end; null when `packed` is damaged.
+[[nodiscard]] char* write_members(char* out, std::string_view packed, const EntryStamp& stamp,
+                                  const EntryDefaults& defaults, TimeWriter& times);
 
 /// Appends the members of the entry's JSON object, without the braces around them and with the idempotency
 /// key as the last one: `"applicationId":"x",…,"idempotencyKey":"…"`. False, and nothing appended, when

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <vector>
 
+#include "logger/json_writer.hpp"
 #include "logger/packed_entry.hpp"
 
 namespace postrider::logger {
@@ -58,12 +59,13 @@ LaneMemory LaneMemory::file(const std::string& path, std::size_t bytes) {
 }
 
 void EventRef::append_key(std::string& out) const {
-  constexpr std::string_view alphabet = "0123456789abcdef";
-  const std::uint64_t run = lane->chunk(chunk).run;
-  for (unsigned shift = 64; shift > 0; shift -= 4) out += alphabet[(run >> (shift - 4)) & 15U];
-  std::array<char, 24> number{};
-  const auto end = std::to_chars(number.data(), number.data() + number.size(), head().seq);
-  (out += '-').append(number.data(), static_cast<std::size_t>(end.ptr - number.data()));
+  std::array<char, key_room> key{};
+  out.append(key.data(), put_key(key.data()));
+}
+
+char* EventRef::put_key(char* out) const noexcept {
+  out = put(put_hex(out, lane->chunk(chunk).run), "-");
+  return std::to_chars(out, out + 20, head().seq).ptr;
 }
 
 Lane::Lane(LaneMemory memory, std::uint32_t chunk_bytes, std::uint32_t chunk_count, std::uint64_t run)

@@ -81,6 +81,9 @@ struct EventRef {
   [[nodiscard]] TimePoint stamp() const noexcept { return TimePoint{Duration{head().stamp}}; }
   /// Appends the key that `log()` has given: 16 hexadecimal digits, a hyphen, a number.
   void append_key(std::string& out) const;
+  /// The same behind a pointer; returns its end.
+  static constexpr std::size_t key_room = 16 + 1 + 20;
+  [[nodiscard]] char* put_key(char* out) const noexcept;
 };
 
 /// A ring of chunks between one thread that logs and the one that drains. A record keeps its place until it

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/failpoint.hpp"
 #include "core/what_of.hpp"
 
 namespace postrider {
@@ -33,6 +34,11 @@ namespace {
 /// A callback that logs must not be told about the losses of its own calls.
 thread_local constinit bool telling = false;
 
+/// The books have changed: what tests wait for. No lock is held here.
+void booked() {
+  failpoint("logger.booked");
+}
+
 }  // namespace
 
 Ledger::Ledger(const LoggerOptions& options, EntryDefaults defaults)
@@ -57,18 +63,21 @@ void Ledger::delivered(std::span<const EventRef> events) noexcept {
   delivered_ += events.size();
   for (const EventRef& event : events) leave(event);
   options_.metrics->increment_logger_sent(events.size());
+  booked();
 }
 
 void Ledger::spilled(std::span<const EventRef> events) noexcept {
   spilled_ += events.size();
   for (const EventRef& event : events) leave(event);
   options_.metrics->increment_logger_spilled(events.size());
+  booked();
 }
 
 void Ledger::dead(const EventRef& event) noexcept {
   ++dead_;
   leave(event);
   options_.metrics->increment_logger_dead(1);
+  booked();
 }
 
 void Ledger::left_in_ring(const EventRef& event) noexcept {
@@ -80,6 +89,17 @@ bool Ledger::append_event(std::string& out, const EventRef& event) const {
   std::string key;
   event.append_key(key);
   return append_members(out, event.packed(), {event.stamp(), key}, defaults_);
+}
+
+std::size_t Ledger::event_room(const EventRef& event) const noexcept {
+  return members_room(event.packed(), {}, defaults_) + EventRef::key_room;
+}
+
+char* Ledger::write_event(char* out, const EventRef& event, TimeWriter& times) const {
+  std::array<char, EventRef::key_room> key;  // NOLINT: written right away
+  const char* const end = event.put_key(key.data());
+  const EntryStamp stamp{event.stamp(), {key.data(), static_cast<std::size_t>(end - key.data())}};
+  return write_members(out, event.packed(), stamp, defaults_, times);
 }
 
 void Ledger::lost(const EventRef& event, LossReason reason) noexcept {
@@ -95,6 +115,7 @@ void Ledger::lost(const EventRef& event, LossReason reason) noexcept {
   }
   tell({reason, 1, json});  // first: who waits in flush() shall have been told
   leave(event);
+  booked();
 }
 
 void Ledger::replayed(std::uint64_t count) noexcept {
@@ -102,6 +123,11 @@ void Ledger::replayed(std::uint64_t count) noexcept {
   replayed_ += count;
   options_.metrics->increment_logger_sent(count);
   options_.metrics->increment_logger_replayed(count);
+}
+
+void Ledger::retried(std::uint64_t count) noexcept {
+  retries_ += count;
+  booked();
 }
 
 void Ledger::replayed_dead() noexcept {
@@ -122,6 +148,7 @@ void Ledger::lost_unseen(std::uint64_t count, LossReason reason) noexcept {
   if (count == 0) return;
   count_lost(reason, count);
   tell({reason, count, {}});
+  booked();
 }
 
 void Ledger::refused(const EventLogEntry& entry, LossReason reason) noexcept {

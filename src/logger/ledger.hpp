@@ -36,7 +36,7 @@ class Ledger {
   void replayed_dead() noexcept;
   void adopted(std::uint64_t count) noexcept { adopted_ += count; }
   void quarantined(std::uint64_t lines) noexcept { quarantined_ += lines; }
-  void retried(std::uint64_t count) noexcept { retries_ += count; }
+  void retried(std::uint64_t count) noexcept;
   /// They count as spilled no more.
   void unspilled(std::uint64_t count) noexcept { spilled_ -= count; }
   void lost_from_disk(std::string_view members, LossReason reason) noexcept;
@@ -46,6 +46,9 @@ class Ledger {
 
   /// The event as JSON, without braces. False when its record is damaged.
   [[nodiscard]] bool append_event(std::string& out, const EventRef& event) const;
+  /// The same behind a pointer, which must have `event_room`: its end, or null.
+  [[nodiscard]] std::size_t event_room(const EventRef& event) const noexcept;
+  [[nodiscard]] char* write_event(char* out, const EventRef& event, TimeWriter& times) const;
 
   /// Waits until all that entered before is done with, and what entered before an earlier call that gave up.
   [[nodiscard]] bool await_entered(Clock& clock, SteadyPoint deadline) POSTRIDER_EXCLUDES(mutex_);

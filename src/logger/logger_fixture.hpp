@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "core/failpoint.hpp"
 #include "postrider/async_logger.hpp"
 #include "postrider/error.hpp"
 #include "postrider/testing.hpp"
@@ -142,8 +143,71 @@ inline std::vector<std::string> numbers(std::size_t first, std::size_t last) {
   return all;
 }
 
+/// Calls `action` whenever one of these points is passed; not in builds without failpoints.
+class PointWatch {
+ public:
+  PointWatch(std::vector<std::string> points, const std::function<void(const std::string&)>& action)
+      : points_(std::move(points)) {
+#if defined(POSTRIDER_FAILPOINTS)
+    for (const std::string& point : points_) failpoints::set(point, [=] { action(point); });
+#endif
+  }
+  ~PointWatch() {
+#if defined(POSTRIDER_FAILPOINTS)
+    for (const std::string& point : points_) failpoints::set(point, {});
+#endif
+  }
+  PointWatch(const PointWatch&) = delete;
+  PointWatch& operator=(const PointWatch&) = delete;
+
+ private:
+  const std::vector<std::string> points_;
+};
+
+/// Wakes a test whenever the books of a logger have changed. Without failpoints it has to look by itself.
+class BookWatch {
+ public:
+  /// False when it was not so within 30 s.
+  bool await(const std::function<bool()>& is_so) {
+    const auto deadline = std::chrono::steady_clock::now() + 30s;
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      const std::uint64_t seen = changes_;
+      lock.unlock();  // what is asked takes locks of its own
+      if (is_so()) return true;
+      lock.lock();
+      const bool woken =
+          changed_.wait_until(lock, std::min(deadline, std::chrono::steady_clock::now() + look),
+                              [&] { return changes_ != seen; });
+      if (!woken && std::chrono::steady_clock::now() >= deadline) return false;
+    }
+  }
+
+ private:
+#if defined(POSTRIDER_FAILPOINTS)
+  static constexpr auto look = 30s;
+#else
+  static constexpr auto look = 1ms;
+#endif
+  void changed() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++changes_;
+    }
+    changed_.notify_all();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t changes_ = 0;
+  PointWatch points_{
+      {"logger.booked", "logger.queued", "logger.replay.committed", "logger.replay.cycled", "logger.held"},
+      [this](const std::string&) { changed(); }};
+};
+
 struct LoggerFixture : ::testing::Test {
   test::TempDir temp;
+  BookWatch books;
   std::shared_ptr<FakeClient> client = std::make_shared<FakeClient>();
   std::mutex mutex;
   std::map<std::string, std::uint64_t> losses;
@@ -165,6 +229,55 @@ struct LoggerFixture : ::testing::Test {
     };
     return made;
   }
+  /// No retries: what fails once goes to disk.
+  LoggerOptions direct(bool spilling = true) {
+    LoggerOptions made = options(spilling);
+    made.max_retries = 0;
+    return made;
+  }
+  bool await(const AsyncEventLogger& logger, const std::function<bool(const LoggerStats&)>& is_so) {
+    return books.await([&] { return is_so(logger.stats()); });
+  }
+  /// All of it was replayed.
+  bool await_empty_disk(const AsyncEventLogger& logger) {
+    return await(logger, [](const LoggerStats& stats) { return stats.on_disk == 0; });
+  }
+
+  /// One sender, a queue of two, retries after a second of `clock`; for `crowd_out_a_retry`.
+  LoggerOptions crowded(ManualClock& clock, bool spilling) {
+    LoggerOptions made = options(spilling);
+    made.queue_capacity = made.batch_size = 2;
+    made.max_batch_wait = 0us;
+    made.clock = &clock;
+    made.base_retry_delay = made.max_retry_delay = 1s;
+    made.circuit_breaker_threshold = 1000;
+    return made;
+  }
+  /// Event 1 waits for its retry; when that falls due, the queue is full of 4 and 5.
+  void crowd_out_a_retry(AsyncEventLogger& logger, ManualClock& clock) {
+    client->down();
+    logger.log(numbered(1));
+    ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.retries == 1; }));
+    client->hang();
+    log_numbers(logger, 2, 3);
+    ASSERT_TRUE(client->await_requests(2));
+    // The queue fills up while the only sender is busy; then the retry falls due.
+    log_numbers(logger, 4, 5);
+    ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.queue_depth == 2; }));
+    clock.advance(1s);
+    client->up();
+    client->release();
+    ASSERT_TRUE(logger.flush());
+  }
+  /// Event 0 is in a request that hangs, the queue is full of 1 to 5.
+  void fill_queue_of_five(AsyncEventLogger& logger) {
+    client->hang();
+    logger.log(numbered(0));
+    ASSERT_TRUE(client->await_requests(1));
+    log_numbers(logger, 1, 5);
+    ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.queue_depth == 5; }));
+  }
+
   static void log_numbers(AsyncEventLogger& logger, std::size_t first, std::size_t last) {
     for (std::size_t i = first; i <= last; ++i) logger.log(numbered(i));
   }

@@ -25,12 +25,10 @@ struct LoggerLosses : LoggerFixture {
 TEST_F(LoggerLosses, QueueFull) {
   LoggerOptions small = options(false);
   small.queue_capacity = 5;
-  client->hang();
   AsyncEventLogger logger(client, small);
-  logger.log(numbered(0));
-  ASSERT_TRUE(client->await_requests(1));
-  log_numbers(logger, 1, 8);
-  while (logger.stats().all_lost() < 3) std::this_thread::yield();
+  ASSERT_NO_FATAL_FAILURE(fill_queue_of_five(logger));
+  log_numbers(logger, 6, 8);
+  ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.all_lost() == 3; }));
   client->release();
   ASSERT_TRUE(logger.flush());
   expect_lost(logger, LossReason::queue_full, 3);
@@ -75,25 +73,8 @@ TEST_F(LoggerLosses, RetriesExhausted) {
 
 TEST_F(LoggerLosses, RetryRequeueFailed) {
   ManualClock clock;
-  LoggerOptions small = options(false);
-  small.queue_capacity = small.batch_size = 2;
-  small.max_batch_wait = 0us;
-  small.clock = &clock;
-  small.base_retry_delay = small.max_retry_delay = 1s;
-  small.circuit_breaker_threshold = 1000;
-  client->down();
-  AsyncEventLogger logger(client, small);
-  logger.log(numbered(1));
-  while (logger.stats().retries == 0) std::this_thread::yield();
-  client->hang();
-  log_numbers(logger, 2, 3);
-  ASSERT_TRUE(client->await_requests(2));
-  log_numbers(logger, 4, 5);
-  while (logger.stats().queue_depth < 2) std::this_thread::yield();
-  clock.advance(1s);
-  client->up();
-  client->release();
-  ASSERT_TRUE(logger.flush());
+  AsyncEventLogger logger(client, crowded(clock, false));
+  ASSERT_NO_FATAL_FAILURE(crowd_out_a_retry(logger, clock));
   expect_lost(logger, LossReason::retry_requeue_failed, 1);
 }
 
@@ -125,15 +106,14 @@ TEST_F(LoggerLosses, ShutdownPendingRetry) {
   client->down();
   AsyncEventLogger logger(client, slow);
   logger.log(numbered(1));
-  while (logger.stats().retries == 0) std::this_thread::yield();
+  ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.retries == 1; }));
   logger.shutdown();
   expect_lost(logger, LossReason::shutdown_pending_retry, 1);
 }
 
 TEST_F(LoggerLosses, SpilloverMaxEventsAndMaxSize) {
   client->down();
-  LoggerOptions few = options();
-  few.max_retries = 0;
+  LoggerOptions few = direct();
   few.max_spillover_events = 10;
   {
     AsyncEventLogger logger(client, few);
@@ -142,9 +122,8 @@ TEST_F(LoggerLosses, SpilloverMaxEventsAndMaxSize) {
     expect_lost(logger, LossReason::spillover_max_events, 5);
   }
   losses.clear();
-  LoggerOptions tight = options();
+  LoggerOptions tight = direct();
   tight.spillover_path = temp.file("tight");
-  tight.max_retries = 0;
   tight.max_spillover_bytes = 4096;
   AsyncEventLogger logger(client, tight);
   log_numbers(logger, 1, 50);
@@ -156,8 +135,7 @@ TEST_F(LoggerLosses, SpilloverMaxEventsAndMaxSize) {
 
 TEST_F(LoggerLosses, DropOldestGivesUpOldFiles) {
   client->down();
-  LoggerOptions tight = options();
-  tight.max_retries = 0;
+  LoggerOptions tight = direct();
   tight.full_policy = FullPolicy::drop_oldest;
   tight.max_spillover_bytes = 256 * 1024;
   AsyncEventLogger logger(client, tight);
@@ -169,6 +147,100 @@ TEST_F(LoggerLosses, DropOldestGivesUpOldFiles) {
   expect_balance(logger.stats());
   client->up();
   EXPECT_THAT(file("eventlog-spillover.jsonl"), HasSubstr(R"("details":"4000")")) << "the newest is there";
+}
+
+TEST_F(LoggerLosses, WhatDropOldestHasGivenUpIsToldOnceAlsoAcrossARestart) {
+  client->down();
+  LoggerOptions tight = direct();
+  tight.full_policy = FullPolicy::drop_oldest;
+  tight.max_spillover_bytes = 256 * 1024;
+  tight.circuit_breaker_reset = 1ms;
+  tight.replay_interval = 1ms;
+  std::uint64_t lost = 0;
+  std::uint64_t kept = 0;
+  {
+    AsyncEventLogger logger(client, tight);
+    for (std::size_t i = 1; i <= 4000; i += 500) {
+      // The replay holds the oldest file while those behind it are given up.
+      if (i == 1501) {
+        client->up();
+        client->hang();
+        const std::size_t before = client->requests();
+        logger.replay_soon();
+        ASSERT_TRUE(client->await_requests(before + 1));
+        client->down();
+      }
+      log_numbers(logger, i, i + 499);
+      if (i < 1501) {
+        ASSERT_TRUE(logger.flush());
+      }
+    }
+    client->release();
+    ASSERT_TRUE(logger.flush());
+    logger.shutdown();
+    const LoggerStats stats = logger.stats();
+    expect_balance(stats);
+    expect_losses_told(stats);
+    lost = stats.all_lost();
+    kept = stats.pending();
+    EXPECT_GT(lost, 0U);
+    EXPECT_EQ(stats.delivered + kept + lost, 4000U);
+  }
+  client->up();
+  AsyncEventLogger logger(client, tight);
+  EXPECT_EQ(logger.stats().recovered, kept);
+  logger.replay_soon();
+  ASSERT_TRUE(await_empty_disk(logger));
+  EXPECT_EQ(logger.stats().delivered, kept);
+  EXPECT_EQ(logger.stats().all_lost(), 0U) << "the last process has told of them";
+  expect_balance(logger.stats());
+}
+
+TEST_F(LoggerLosses, AnOpenCircuitWithoutASpillFolderHoldsAQueueFullAndSaysSo) {
+  LoggerOptions held = options(false);
+  held.queue_capacity = 10;
+  held.max_batch_wait = 0us;
+  held.batch_size = 5;
+  held.max_retries = 0;
+  held.circuit_breaker_threshold = 1;
+  ManualClock clock;
+  held.clock = &clock;
+  std::vector<std::string> said;
+  held.log = [&](LogLevel, std::string_view text) {
+    const std::lock_guard lock(mutex);
+    said.emplace_back(text);
+  };
+  client->down();
+  AsyncEventLogger logger(client, held);
+  logger.log(numbered(0));
+  ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.circuit_open; }));
+  ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.all_lost() == 1; }));
+  {
+    const std::lock_guard lock(mutex);
+    ASSERT_EQ(said.size(), 1U);
+    EXPECT_THAT(said[0],
+                HasSubstr("takes no events: down; up to 10 events wait in memory, what comes then is "
+                          "lost: there is no spillover_path"));
+  }
+  log_numbers(logger, 1, 30);
+  // Ten in the queue, and perhaps the batch that a sender has given back to it; all others are lost by then.
+  ASSERT_TRUE(await(logger, [](const LoggerStats& stats) {
+    return stats.in_rings == 0 && stats.in_flight == stats.queue_depth;
+  }));
+  const LoggerStats full = logger.stats();
+  EXPECT_LE(full.in_flight, 15U);
+  EXPECT_EQ(full.in_flight + full.all_lost(), 31U);
+  EXPECT_EQ(full.lost_for(LossReason::queue_full), full.all_lost() - 1);
+  EXPECT_EQ(client->requests(), 1U) << "an open circuit asks nobody";
+  // When it closes, those that waited are delivered.
+  client->up();
+  clock.advance(31s);
+  ASSERT_TRUE(client->await_delivered(full.in_flight));
+  ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.pending() == 0; }));
+  expect_balance(logger.stats());
+  expect_losses_told(logger.stats());
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(said.back(), "postrider: the event log takes events again, after 31 s");
 }
 
 TEST_F(LoggerLosses, Serialization) {
@@ -189,9 +261,7 @@ TEST_F(LoggerLosses, RejectedWithoutDeadLetters) {
 
 TEST_F(LoggerLosses, SpilloverIoError) {
   client->down();
-  LoggerOptions direct = options();
-  direct.max_retries = 0;
-  AsyncEventLogger logger(client, direct);
+  AsyncEventLogger logger(client, direct());
   // A folder where the file should be.
   std::filesystem::create_directory(temp.path() / "spill" / "eventlog-spillover.jsonl");
   log_numbers(logger, 1, 3);
@@ -205,10 +275,8 @@ TEST_F(LoggerLosses, SpilloverIoError) {
 
 TEST_F(LoggerLosses, Corrupted) {
   client->down();
-  LoggerOptions direct = options();
-  direct.max_retries = 0;
   {
-    AsyncEventLogger logger(client, direct);
+    AsyncEventLogger logger(client, direct());
     log_numbers(logger, 1, 9);
     ASSERT_TRUE(logger.flush());
   }
@@ -216,10 +284,10 @@ TEST_F(LoggerLosses, Corrupted) {
   text[text.size() / 2] ^= 1;
   std::ofstream(temp.path() / "spill" / "eventlog-spillover.jsonl") << text;
   client->up();
-  AsyncEventLogger logger(client, direct);
+  AsyncEventLogger logger(client, direct());
   logger.replay_soon();
   ASSERT_TRUE(client->await_delivered(8));
-  while (logger.stats().on_disk > 0) std::this_thread::yield();
+  ASSERT_TRUE(await_empty_disk(logger));
   expect_lost(logger, LossReason::corrupted, 1);
   EXPECT_EQ(logger.stats().quarantined, 1U);
 }
@@ -248,7 +316,7 @@ TEST_F(LoggerLosses, ThePetResort75EventsWhileTheApiIsDownThenARestart) {
   ASSERT_TRUE(client->await_delivered(75));
   // What waited for a retry went to disk after what came while the circuit was open.
   EXPECT_THAT(client->details(), UnorderedElementsAreArray(numbers(1, 75)));
-  while (logger.stats().on_disk > 0) std::this_thread::yield();
+  ASSERT_TRUE(await_empty_disk(logger));
   EXPECT_EQ(logger.stats().replayed, 75U);
   expect_balance(logger.stats());
 }
@@ -257,8 +325,7 @@ TEST_F(LoggerLosses, ConservationHoldsAcrossRestarts) {
   std::uint64_t logged = 0;
   std::uint64_t delivered = 0;
   std::uint64_t left = 0;
-  LoggerOptions here = options();
-  here.max_retries = 0;
+  LoggerOptions here = direct();
   here.circuit_breaker_reset = 1ms;
   here.ring = RingMode::mapped;
   for (int life = 0; life < 6; ++life) {
@@ -270,7 +337,7 @@ TEST_F(LoggerLosses, ConservationHoldsAcrossRestarts) {
     ASSERT_TRUE(logger.flush());
     if (life == 3) {
       logger.replay_soon();
-      while (logger.stats().on_disk > 50) std::this_thread::yield();
+      ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.on_disk <= 50; }));
     }
     logger.shutdown();
     const LoggerStats stats = logger.stats();
@@ -314,7 +381,7 @@ TEST_F(LoggerLosses, SixteenThreadsAndAnUnsteadyReceiver) {
   client->up();
   ASSERT_TRUE(logger.flush(60s));
   logger.replay_soon();
-  while (logger.stats().pending() > 0) std::this_thread::yield();
+  ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.pending() == 0; }));
   EXPECT_THAT(client->details(), UnorderedElementsAreArray(numbers(0, threads * each - 1)));
   const LoggerStats stats = logger.stats();
   EXPECT_EQ(stats.delivered, threads * each);

@@ -3,11 +3,33 @@
 
 #include <algorithm>
 
+#include "core/failpoint.hpp"
+
 namespace postrider::logger {
 namespace {
 
 constexpr std::size_t batch_bytes = 1 << 20;
 constexpr int suspicious = 3;  // failures of one event before another one is asked
+
+/// Whether an answer may speak of the event: an error of the receiver's program, or a guard before it that
+/// dislikes the text. 401, 404 and the like speak of the set-up, 502 and the like of the receiver's state.
+bool blames_request(int status) noexcept {
+  switch (status) {
+    case 401:
+    case 404:
+    case 405:
+    case 407:
+    case 408:
+    case 425:
+    case 429:
+    case 502:
+    case 503:
+    case 504:
+      return false;
+    default:
+      return status >= 400 && status < 600;
+  }
+}
 
 }  // namespace
 
@@ -53,6 +75,7 @@ void Replayer::run() {
       woken_ = false;
     }
     cycle();
+    failpoint("logger.replay.cycled");
   }
 }
 
@@ -64,7 +87,7 @@ std::uint64_t Replayer::cycle() {
     // Live events first.
     constexpr Duration patience = std::chrono::seconds{1};
     if (!outlet_.queue.await_low(clock_.steady_now() + patience)) break;
-    const std::size_t size = probing_ ? 1 : full;
+    const std::size_t size = probing_ ? 1 : std::min(full, limit_);
     if (!reader_.read(batch_, probing_ && failures_ >= suspicious ? 2 : size, batch_bytes)) break;
     if (batch_.items.empty()) {
       commit(0);
@@ -77,23 +100,31 @@ std::uint64_t Replayer::cycle() {
     const std::size_t done = send(0, wanted);
     if (done < wanted) {
       if (done > 0) commit(done);
+      const bool blamed = blames_request(last_.status);
+      if (blamed && wanted > 1) {
+        // One of them may be the cause: nearer to it with half as many. The gate stops this if it is not so.
+        limit_ = wanted / 2;
+        failures_ = 0;
+        continue;
+      }
       probing_ = true;
-      failures_ = done == 0 && last_.status == 500 ? failures_ + 1 : 0;
+      failures_ = done == 0 && blamed ? failures_ + 1 : 0;
       if (failures_ > suspicious && first_is_poison()) continue;
       break;
     }
     commit(done);
     failures_ = 0;
+    limit_ = std::min(full, wanted * 2);
     probing_ = false;
   }
   return delivered_ - before;
 }
 
-/// Only an answer that blames the request makes an event suspect; 502, 503 and 504 speak of the receiver. It
-/// is buried when the receiver takes the event after it, and then fails three more times with this one.
+/// Only an answer that may blame the request makes an event suspect. It is buried when the receiver takes the
+/// event after it, and then fails three more times with this one.
 bool Replayer::first_is_poison() {
   const SendItem blamed{SendVerdict::rejected, last_.status, "failed again and again: " + last_.reason};
-  if (blamed.status != 500 || batch_.items.size() < 2) return false;
+  if (!blames_request(blamed.status) || batch_.items.size() < 2) return false;
   const auto send_alone = [&](std::size_t index) -> SendItem {
     if (stopping() || !outlet_.gate.enter()) return {SendVerdict::transient};
     const SendResult result = outlet_.send(std::span(outgoing_).subspan(index, 1));
@@ -199,6 +230,7 @@ void Replayer::commit(std::size_t count) {
                             " lines put into the quarantine");
   }
   outlet_.writer->room_made();
+  failpoint("logger.replay.committed");
 }
 
 bool Replayer::pace(std::size_t events) {

@@ -50,7 +50,8 @@ class Replayer {
   std::vector<OutgoingEvent> outgoing_;
   SendResult last_;
   bool probing_ = true;
-  int failures_ = 0;  // of the same first event, answered by the receiver
+  std::size_t limit_ = ~std::size_t{0};  // events at once; smaller after a failure that may be an event's
+  int failures_ = 0;                     // of the same first event, answered by the receiver
   std::uint64_t delivered_ = 0;
   SteadyPoint paced_{};
   std::thread thread_;

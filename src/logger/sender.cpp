@@ -5,6 +5,7 @@
 
 #include "core/failpoint.hpp"
 #include "core/what_of.hpp"
+#include "core/wording.hpp"
 
 namespace postrider::logger {
 
@@ -32,7 +33,14 @@ SendResult Outlet::send(std::span<const OutgoingEvent> events) {
   }
   failpoint("logger.sent");
   gate.leave(result);
+  news.heard(result);
   return result;
+}
+
+std::string Outlet::meanwhile(const LoggerOptions& options) {
+  if (!options.spillover_path.empty()) return "nothing is lost, events go to " + options.spillover_path;
+  return "up to " + counted(options.queue_capacity, "event") +
+         " wait in memory, what comes then is lost: there is no spillover_path";
 }
 
 void Outlet::divert(std::span<const EventRef> events, LossReason reason) {
@@ -71,6 +79,7 @@ void Sender::send(std::vector<EventRef>& batch) {
       outlet_.divert(batch, LossReason::shutdown_in_progress);
     } else {
       outlet_.queue.give_back(batch);
+      failpoint("logger.held");
       outlet_.gate.await_reset();
     }
     return;

@@ -10,6 +10,7 @@
 
 #include "logger/breaker_gate.hpp"
 #include "logger/ledger.hpp"
+#include "logger/receiver_news.hpp"
 #include "logger/send_queue.hpp"
 #include "logger/spill_store.hpp"
 #include "logger/spill_writer.hpp"
@@ -27,7 +28,8 @@ struct Outlet {
         queue(the_queue),
         gate(the_gate),
         store(the_store),
-        writer(the_writer) {}
+        writer(the_writer),
+        news(meanwhile(the_options), the_options.log, *the_options.clock) {}
 
   EventLogClient& client;
   const LoggerOptions& options;
@@ -36,6 +38,7 @@ struct Outlet {
   BreakerGate& gate;
   SpillStore* store;    ///< null without a spill folder …
   SpillWriter* writer;  ///< … and so is this
+  ReceiverNews news;
   std::atomic<bool> stopping{false};
 
   /// Sends, and tells the gate what came of it. The gate has been entered.
@@ -44,6 +47,10 @@ struct Outlet {
   void divert(std::span<const EventRef> events, LossReason reason);
   /// Into the dead letters. False when it could not be written there.
   [[nodiscard]] bool bury(std::string_view members, const SendItem& why);
+
+ private:
+  /// What becomes of events while the receiver fails.
+  [[nodiscard]] static std::string meanwhile(const LoggerOptions& options);
 };
 
 /// How long to wait before the next attempt: anything up to base * 2^(failed-1), and up to `max`.

@@ -9,6 +9,7 @@
 #include <charconv>
 
 #include "logger/checksum.hpp"
+#include "logger/json_writer.hpp"
 #include "logger/packed_entry.hpp"
 
 namespace postrider::logger {
@@ -68,16 +69,23 @@ SpillLine parse_foreign(std::string_view line) {
 
 }  // namespace
 
+char* open_spill_line(char* line, SpillSeq seq) noexcept {
+  constexpr std::size_t most_digits = 20;
+  line = put(line, opening);
+  return put(std::to_chars(line, line + most_digits, seq).ptr, ",");
+}
+
+char* close_spill_line(const char* line, char* end) noexcept {
+  const std::uint64_t sum = checksum({line, static_cast<std::size_t>(end - line)});
+  return put(put(put_hex(put(end, sum_opening), sum), closing), "\n");
+}
+
 void append_spill_line(std::string& out, SpillSeq seq, std::string_view members) {
-  const std::size_t begin = out.size();
-  std::array<char, 24> number{};
-  const auto end = std::to_chars(number.data(), number.data() + number.size(), seq);
-  out.append(opening).append(number.data(), static_cast<std::size_t>(end.ptr - number.data()));
-  out += ',';
-  out += members;
-  const auto sum = hex(checksum(std::string_view(out).substr(begin)));
-  out.append(sum_opening).append(sum.data(), sum.size()).append(closing);
-  out += '\n';
+  const std::size_t before = out.size();
+  out.resize(before + spill_line_room + members.size());
+  const char* const begin = out.data() + before;
+  const char* const end = close_spill_line(begin, put(open_spill_line(out.data() + before, seq), members));
+  out.resize(static_cast<std::size_t>(end - out.data()));
 }
 
 std::optional<SpillSeq> leading_seq(std::string_view line) noexcept {

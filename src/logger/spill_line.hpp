@@ -26,6 +26,12 @@ struct SpillLine {
   std::string_view key{};      ///< the idempotency key; empty when a foreign line has none
 };
 
+/// A line is written in three steps: its beginning, the members behind that, its end with the newline. Room
+/// beside that for the members: `spill_line_room`. Each returns the end of what was written.
+inline constexpr std::size_t spill_line_room = 96;
+[[nodiscard]] char* open_spill_line(char* line, SpillSeq seq) noexcept;
+[[nodiscard]] char* close_spill_line(const char* line, char* end) noexcept;
+
 /// Appends a line, with its newline. `members` ends with the idempotency key, as `append_members` writes it.
 void append_spill_line(std::string& out, SpillSeq seq, std::string_view members);
 

@@ -8,6 +8,7 @@
 
 #include "core/failpoint.hpp"
 #include "core/wording.hpp"
+#include "logger/json_writer.hpp"
 #include "logger/spill_names.hpp"
 
 namespace postrider::logger {
@@ -23,11 +24,20 @@ bool SpillStore::has_files() const {
 }
 
 SpillFull SpillStore::stage(std::string_view members) {
+  return close_line(put(open_line(members.size()), members));
+}
+
+char* SpillStore::open_line(std::size_t room) {
+  return open_spill_line(staged_.reserve(room + spill_line_room), next_seq_.load() + staged_count_);
+}
+
+SpillFull SpillStore::close_line(char* end) {
   if (events() + staged_count_ >= limits_.max_events) return SpillFull::events;
+  const char* const line = staged_.view().data() + staged_.size();
   const std::size_t before = staged_.size();
-  append_spill_line(staged_, next_seq_.load() + staged_count_, members);
+  staged_.take(close_spill_line(line, end));
   if (bytes_.load() + staged_.size() > limits_.max_bytes) {
-    staged_.resize(before);
+    staged_.truncate(before);
     return SpillFull::bytes;
   }
   ++staged_count_;
@@ -36,6 +46,7 @@ SpillFull SpillStore::stage(std::string_view members) {
 
 int SpillStore::write_staged() {
   if (staged_count_ == 0) return 0;
+  save_gaps();
   const MutexLock append(append_mutex_);
   int error = 0;
   for (int tries = 0; tries < 2; ++tries) {
@@ -50,7 +61,7 @@ int SpillStore::write_staged() {
       seal(nullptr);
     }
     error = open_active(next_seq_.load());
-    if (error == 0) error = append_all(folder_, active_.get(), staged_);
+    if (error == 0) error = append_all(folder_, active_.get(), staged_.view());
     if (error == 0) break;
     if (!active_.is_open()) continue;
     // What was written of it must not stay: half a line, or lines of events that count as lost.
@@ -68,7 +79,7 @@ int SpillStore::write_staged() {
     bytes_ += staged_.size();
     next_seq_ += staged_count_;
   }
-  staged_.clear();
+  staged_.truncate(0);
   staged_count_ = 0;
   return error;
 }
@@ -132,6 +143,7 @@ void SpillStore::seal(const char* new_name) {
 }
 
 std::uint64_t SpillStore::sync() {
+  save_gaps();
   const MutexLock append(append_mutex_);
   sync_sealed();
   sync_active();
@@ -211,6 +223,11 @@ void SpillStore::sync_active() {
   unkept_ += end - first;
 }
 
+void SpillStore::save_gaps() {
+  const MutexLock lock(mutex_);
+  (void)gaps_.save();  // tried again with the next write; at worst the next process tells of them once more
+}
+
 void SpillStore::give_up(SpillSeq first, SpillSeq end) {
   const MutexLock lock(mutex_);
   if (segments_.empty()) {
@@ -218,6 +235,7 @@ void SpillStore::give_up(SpillSeq first, SpillSeq end) {
   } else {
     segments_.back().dropped += end - first;
     dropped_ahead_ += end - first;
+    gaps_.add({first, end});
   }
 }
 
@@ -276,6 +294,7 @@ std::uint64_t SpillStore::drop_oldest() {
   } else {
     segments_.front().dropped += lost + victim.dropped;
     dropped_ahead_ += lost;
+    gaps_.add({from, victim.end + victim.dropped});
   }
   return lost;
 }
@@ -318,8 +337,15 @@ void SpillStore::finished(std::uint64_t id, bool unreadable) {
   const int error = unreadable ? folder_.rename(segment.name, aside) : folder_.remove(segment.name);
   if (error != 0) complain("cannot remove " + segment.name, error);
   bytes_ -= segment.bytes;
-  cursor_seq_ = std::max(cursor_seq_.load(), segment.end) + segment.dropped;
+  // A line that was given up and could not be cut off may have been read after all.
+  cursor_seq_ = std::max(cursor_seq_.load(), segment.end + segment.dropped);
   dropped_ahead_ -= segment.dropped;
+  if (segment.dropped > 0) {
+    // Only when the checkpoint is behind them do the gaps go.
+    move_cursor({cursor_seq_.load(), 0, 0});
+    gaps_.forget_before(cursor_seq_.load());
+    (void)gaps_.save();
+  }
   segments_.pop_front();
   reading_ = 0;
 }

@@ -10,7 +10,9 @@
 
 #include "logger/spill_checkpoint.hpp"
 #include "logger/spill_folder.hpp"
+#include "logger/spill_gaps.hpp"
 #include "logger/spill_line.hpp"
+#include "logger/text_buffer.hpp"
 #include "postrider/detail/sync.hpp"
 #include "postrider/log.hpp"
 
@@ -49,6 +51,7 @@ class AsideFile {
 ///     eventlog-spillover.<number>-<n>.jsonl       full files; the number is that of their first event
 ///     eventlog-spillover.jsonl                    the file that is appended to
 ///     eventlog-spillover.checkpoint               how far the replay has come
+///     eventlog-spillover.gaps                     what was given up ahead of it
 ///     eventlog-spillover.quarantine.jsonl         damaged lines, as they were found
 ///     eventlog-spillover.dead.jsonl               events that the receiver refused for good
 ///
@@ -64,7 +67,12 @@ class SpillStore {
 
   /// Takes an event for the next `write_staged`, unless a limit would be passed.
   [[nodiscard]] SpillFull stage(std::string_view members);
+  /// The same without a copy: members of up to `room` bytes are written behind the pointer. `close_line` ends
+  /// what was begun last; without it nothing was staged. `room` may be used as scratch.
+  [[nodiscard]] char* open_line(std::size_t room);
+  [[nodiscard]] SpillFull close_line(char* end);
   [[nodiscard]] std::size_t staged() const noexcept { return staged_count_; }
+  [[nodiscard]] std::size_t staged_bytes() const noexcept { return staged_.size(); }
   /// Writes what is staged, all or nothing; a failed write is undone, and tried once more in a new file. 0,
   /// or a negative errno: the events are not in the store then. Nothing is staged afterwards.
   [[nodiscard]] int write_staged() POSTRIDER_EXCLUDES(append_mutex_, mutex_);
@@ -118,6 +126,8 @@ class SpillStore {
   void adopt(const std::string& name, std::optional<SpillSeq> first) POSTRIDER_REQUIRES(append_mutex_);
   void repair_active() POSTRIDER_REQUIRES(append_mutex_);
   void number_segments() POSTRIDER_REQUIRES(append_mutex_);
+  /// Numbers that the last process gave up are not missing.
+  void apply_gaps() POSTRIDER_REQUIRES(mutex_);
   struct Tail {
     std::optional<SpillSeq> last;  // the number of the last line that is whole and ours
     std::uint64_t end = 0;         // of the last line that has its newline
@@ -139,6 +149,9 @@ class SpillStore {
   /// A copy that is synced takes the file's place.
   [[nodiscard]] bool replace_sealed(std::uint64_t id, int handle, std::uint64_t size)
       POSTRIDER_REQUIRES(append_mutex_);
+  /// Those that were told meanwhile: a process that dies between the two tells of them again rather than
+  /// never.
+  void save_gaps() POSTRIDER_EXCLUDES(mutex_);
   /// These numbers belong to no event any more; readers must not take them for damage.
   void give_up(SpillSeq first, SpillSeq end) POSTRIDER_REQUIRES(append_mutex_);
   [[nodiscard]] bool rewrite(std::string_view lines, SpillSeq first, SpillSeq end)
@@ -160,7 +173,7 @@ class SpillStore {
   SpillCursor start_;  // where the reader begins
 
   // The writer's own.
-  std::string staged_;
+  TextBuffer staged_;
   std::size_t staged_count_ = 0;
 
   Mutex append_mutex_;  // taken before mutex_
@@ -179,6 +192,7 @@ class SpillStore {
 
   mutable Mutex mutex_;
   std::deque<Segment> segments_ POSTRIDER_GUARDED_BY(mutex_);
+  SpillGaps gaps_ POSTRIDER_GUARDED_BY(mutex_);
   bool last_is_active_ POSTRIDER_GUARDED_BY(mutex_) = false;
   std::uint64_t reading_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   std::uint64_t next_id_ POSTRIDER_GUARDED_BY(mutex_) = 1;

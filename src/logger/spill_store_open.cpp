@@ -35,7 +35,8 @@ SpillStore::SpillStore(SpillFolder& folder, SpillLimits limits, LogCallback log)
       log_(std::move(log)),
       checkpoint_(folder),
       quarantine_(folder, "eventlog-spillover.quarantine.jsonl", limits.max_aside_bytes),
-      dead_letters_(folder, "eventlog-spillover.dead.jsonl", limits.max_aside_bytes) {
+      dead_letters_(folder, "eventlog-spillover.dead.jsonl", limits.max_aside_bytes),
+      gaps_(folder) {
   std::vector<std::string> names;
   if (const int error = folder_.list(names); error != 0) {
     throw Error(ErrorCode::unavailable, "cannot read the spill folder",
@@ -202,6 +203,8 @@ void SpillStore::number_segments() {
     next = std::max(next, *tail.last + 1 + tail.damaged);
     break;
   }
+  gaps_.load();
+  if (!gaps_.list().empty()) next = std::max(next, gaps_.list().back().end);  // never given out again
   next = std::max<SpillSeq>(next, 1);
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     segments_[i].end = std::max(segments_[i].first, i + 1 < segments_.size() ? segments_[i + 1].first : next);
@@ -212,6 +215,7 @@ void SpillStore::number_segments() {
   } else {
     start_.seq = segments_.empty() ? next : std::max<SpillSeq>(segments_.front().first, 1);
   }
+  apply_gaps();
   cursor_seq_ = start_.seq;
   recovered_ = events();
   if (last_is_active_) {
@@ -220,6 +224,23 @@ void SpillStore::number_segments() {
     active_size_ = segments_.back().bytes;
     synced_size_ = 0;  // nobody knows what the last process had synced
     synced_seq_ = segments_.back().first;
+  }
+}
+
+void SpillStore::apply_gaps() {
+  gaps_.forget_before(start_.seq);
+  for (const SpillGaps::Gap& gap : gaps_.list()) {
+    if (gap.first <= start_.seq) {
+      start_.seq = gap.end;
+      continue;
+    }
+    // It lies between two files, or behind the last one.
+    const auto before = std::find_if(segments_.rbegin(), segments_.rend(),
+                                     [&](const Segment& segment) { return segment.first <= gap.first; });
+    if (before == segments_.rend() || before->end != gap.end) continue;
+    before->end = gap.first;
+    before->dropped = gap.end - gap.first;
+    dropped_ahead_ += before->dropped;
   }
 }
 

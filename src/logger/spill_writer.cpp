@@ -2,6 +2,7 @@
 #include "logger/spill_writer.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -139,38 +140,34 @@ void SpillWriter::write(std::span<const EventRef> events) {
   // disk.
   const bool survives = options_.ring == RingMode::mapped && options_.fsync != FsyncMode::group;
   const std::size_t most = survives ? options_.batch_size : most_at_once;
-  std::size_t bytes = 0;
   for (const EventRef& event : events) {
-    members_.clear();
-    if (!ledger_.append_event(members_, event)) {
-      lose(event, LossReason::serialization);
-      continue;
-    }
     LossReason why{};
-    if (!stage(why)) {
+    if (!stage(event, why)) {
       lose(event, why);
       continue;
     }
     staged_.push_back(event);
-    bytes += members_.size();
-    if (bytes >= write_bytes || staged_.size() >= most) {
-      write_staged();
-      bytes = 0;
-    }
+    if (store_.staged_bytes() >= write_bytes || staged_.size() >= most) write_staged();
   }
   write_staged();
 }
 
-bool SpillWriter::stage(LossReason& why) {
-  const SteadyPoint deadline = clock_.steady_now() + options_.block_timeout;
+bool SpillWriter::stage(const EventRef& event, LossReason& why) {
+  std::optional<SteadyPoint> deadline;  // most events never ask for the time
   for (;;) {
-    const SpillFull full = store_.stage(members_);
+    char* const end = ledger_.write_event(store_.open_line(ledger_.event_room(event)), event, times_);
+    if (end == nullptr) {
+      why = LossReason::serialization;
+      return false;
+    }
+    const SpillFull full = store_.close_line(end);
     if (full == SpillFull::no) return true;
+    if (!deadline) deadline = clock_.steady_now() + options_.block_timeout;
     why = full == SpillFull::events ? LossReason::spillover_max_events : LossReason::spillover_max_size;
     if (options_.full_policy == FullPolicy::drop_newest) return false;
     write_staged();
     if (options_.full_policy == FullPolicy::block) {
-      if (!await_room(deadline)) return false;
+      if (!await_room(*deadline)) return false;
       continue;
     }
     const std::uint64_t dropped = store_.drop_oldest();

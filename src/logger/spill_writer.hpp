@@ -40,7 +40,7 @@ class SpillWriter {
   void run() POSTRIDER_EXCLUDES(mutex_);
   void write(std::span<const EventRef> events);
   /// Stages the event, making room first as the policy says. False when there is none: the reason is `why`.
-  [[nodiscard]] bool stage(LossReason& why);
+  [[nodiscard]] bool stage(const EventRef& event, LossReason& why);
   void write_staged();
   void sync_store();
   void lose(const EventRef& event, LossReason reason) noexcept;
@@ -53,7 +53,7 @@ class SpillWriter {
   Clock& clock_;
 
   // The writer's thread's own.
-  std::string members_;
+  TimeWriter times_;
   std::vector<EventRef> staged_;
   bool unsynced_ = false;
   SteadyPoint next_sync_{};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <curl/curl.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <atomic>
@@ -103,6 +104,9 @@ void check(const HttpClientOptions& options) {
   for (const auto& [name, value] : options.headers) {
     if (name.empty() || !one_line(name) || !one_line(value))
       refuse("headers", "'" + name + "' has a line break");
+  }
+  if (!options.ca_file.empty() && ::access(options.ca_file.c_str(), R_OK) != 0) {
+    refuse("ca_file", options.ca_file + " cannot be read");
   }
   if (options.connect_timeout < std::chrono::milliseconds{1}) refuse("connect_timeout", "at least 1 ms");
   if (options.request_timeout < std::chrono::milliseconds{1}) refuse("request_timeout", "at least 1 ms");

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "postrider/clock.hpp"
+#include "postrider/detail/sync.hpp"
+#include "postrider/event_log_client.hpp"
+#include "postrider/log.hpp"
+
+namespace postrider::logger {
+
+/// Tells people when the receiver begins to fail and why, once a minute while it goes on, and when it is well
+/// again. Thread-safe.
+class ReceiverNews {
+ public:
+  /// `meanwhile` says what becomes of the events.
+  ReceiverNews(std::string meanwhile, LogCallback log, Clock& clock)
+      : meanwhile_(std::move(meanwhile)), log_(std::move(log)), clock_(clock) {}
+
+  void heard(const SendResult& result) POSTRIDER_EXCLUDES(mutex_);
+
+ private:
+  const std::string meanwhile_;
+  const LogCallback log_;
+  Clock& clock_;
+  Mutex mutex_;
+  std::optional<SteadyPoint> failing_since_ POSTRIDER_GUARDED_BY(mutex_);
+  std::optional<SteadyPoint> told_at_ POSTRIDER_GUARDED_BY(mutex_);
+  bool told_ POSTRIDER_GUARDED_BY(mutex_) = false;  // about this failure
+};
+
+}  // namespace postrider::logger

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Answers that speak of the set-up (401, 403, 404), and events that a guard before the receiver dislikes.
+#include "logger/logger_fixture.hpp"
+
+namespace postrider::logger {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+struct LoggerRefusals : LoggerFixture, ::testing::WithParamInterface<int> {
+  std::vector<std::string> said;
+
+  LoggerOptions telling() {
+    LoggerOptions made = direct();
+    made.log = [this](LogLevel level, std::string_view text) {
+      const std::lock_guard lock(mutex);
+      if (level == LogLevel::error) said.emplace_back(text);
+    };
+    return made;
+  }
+  static bool has(std::span<const OutgoingEvent> events, const char* details) {
+    return std::any_of(events.begin(), events.end(),
+                       [&](const auto& e) { return FakeClient::details_of(e.members) == details; });
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(SetUp, LoggerRefusals, ::testing::Values(401, 403, 404),
+                         [](const auto& status) { return std::to_string(status.param); });
+
+/// A wrong token or address is the operator's to mend, and nothing is wrong with the events: they wait on
+/// disk, for as long as it takes, and none of them is taken for a dead one.
+TEST_P(LoggerRefusals, EventsWaitOnDiskUntilTheSetUpIsMendedAndTheOperatorIsTold) {
+  ManualClock clock;
+  LoggerOptions strict = telling();
+  strict.clock = &clock;
+  strict.max_batch_wait = 0us;
+  strict.circuit_breaker_threshold = 3;
+  client->answer([](auto) { return FakeClient::failed(GetParam()); });
+  AsyncEventLogger logger(client, strict);
+  for (std::size_t i = 1; i <= 6; ++i) {
+    logger.log(numbered(i));
+    ASSERT_TRUE(logger.flush());
+  }
+  EXPECT_EQ(client->requests(), 3U) << "the circuit is open: nobody hammers at a closed door";
+  EXPECT_TRUE(logger.stats().circuit_open);
+  EXPECT_EQ(logger.stats().on_disk, 6U);
+  // Through many cycles of the replay, each with a probe.
+  for (std::size_t cycle = 1; cycle <= 20; ++cycle) {
+    clock.advance(30s);
+    logger.replay_soon();
+    ASSERT_TRUE(client->await_requests(3 + cycle)) << cycle;
+    ASSERT_TRUE(books.await([&] { return logger.stats().circuit_open; })) << cycle;
+  }
+  const LoggerStats stats = logger.stats();
+  EXPECT_EQ(stats.on_disk, 6U);
+  EXPECT_EQ(stats.dead + stats.all_lost(), 0U);
+  {
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(said.size(), 11U) << "at once, then once a minute";
+    EXPECT_THAT(said[0],
+                AllOf(HasSubstr("takes no events: down; nothing is lost, events go to " + temp.file("spill")),
+                      HasSubstr(GetParam() == 404 ? "base_url" : "token")));
+  }
+  client->up();
+  clock.advance(30s);
+  logger.replay_soon();
+  ASSERT_TRUE(client->await_delivered(6));
+  EXPECT_EQ(client->details(), numbers(1, 6));
+}
+
+TEST_F(LoggerRefusals, HazardL1AGuardThatDislikesOneEventDoesNotHoldUpTheOthers) {
+  client->down();
+  LoggerOptions brief = direct();
+  brief.circuit_breaker_threshold = 1000;
+  brief.replay_interval = 1ms;
+  AsyncEventLogger logger(client, brief);
+  log_numbers(logger, 1, 200);
+  ASSERT_TRUE(logger.flush());
+  client->answer([](std::span<const OutgoingEvent> events) {
+    return has(events, "131") ? FakeClient::failed(403) : SendResult{};
+  });
+  ASSERT_TRUE(await_empty_disk(logger));
+  const LoggerStats stats = logger.stats();
+  EXPECT_EQ(stats.dead, 1U);
+  EXPECT_EQ(stats.all_lost(), 0U);
+  expect_balance(stats);
+  auto expected = numbers(1, 200);
+  expected.erase(expected.begin() + 130);
+  EXPECT_EQ(client->details(), expected) << "in their order";
+  EXPECT_THAT(file("eventlog-spillover.dead.jsonl"), HasSubstr(R"("details":"131")"));
+}
+
+TEST_F(LoggerRefusals, HazardL1TheWayToTheBadEventIsHalvedNotWalked) {
+  client->down();
+  LoggerOptions brief = direct();
+  brief.circuit_breaker_threshold = 1000;
+  AsyncEventLogger logger(client, brief);
+  log_numbers(logger, 1, 500);
+  ASSERT_TRUE(logger.flush());
+  const std::size_t before = client->requests();
+  client->answer([](std::span<const OutgoingEvent> events) {
+    return has(events, "400") ? FakeClient::failed(500) : SendResult{};
+  });
+  logger.replay_soon();
+  ASSERT_TRUE(client->await_delivered(399)) << "in one cycle";
+  EXPECT_LE(client->requests() - before, 30U);
+}
+
+}  // namespace
+}  // namespace postrider::logger
