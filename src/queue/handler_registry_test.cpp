@@ -36,7 +36,7 @@ std::string refusal(HandlerRegistry& registry, Handler one) {
 
 TEST(HandlerRegistry, OwnTypeFirstThenAll) {
   HandlerRegistry registry;
-  registry.add("", handler("all"));
+  registry.add(std::nullopt, handler("all"));
   registry.add("A", handler("a1"));
   registry.add("A", handler("a2"));
   EXPECT_THAT(ids(registry, "A"), ElementsAre("a1", "a2", "all"));
@@ -48,7 +48,7 @@ TEST(HandlerRegistry, LaterOnesAreFoundToo) {
   EXPECT_THAT(ids(registry, "A"), IsEmpty());
   registry.add("A", handler("a"));
   EXPECT_THAT(ids(registry, "A"), ElementsAre("a"));
-  registry.add("", handler("all"));
+  registry.add(std::nullopt, handler("all"));
   EXPECT_THAT(ids(registry, "A"), ElementsAre("a", "all"));
 }
 

@@ -206,7 +206,7 @@ TEST(LoggerCrash, HazardL13ASecondProcessOnTheSameFolderIsRefusedUntilTheFirstEn
   {
     ChildProcess second(
         {"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>&1", program, temp.path().string(), "2", "hold"});
-    const auto said = second.read_until("logger_child: ");
+    const auto said = second.read_until(program + ": ");
     ASSERT_TRUE(said);
     EXPECT_THAT(*said, ::testing::HasSubstr("cannot use the spill folder " + temp.file("spill") +
                                             ": another logger uses it. Hint: give each logger and each "

@@ -33,6 +33,7 @@ void Session::start_stream(const Response& response) {
   http::async_write_header(stream_, *stream_serializer_,
                            [self = shared_from_this()](beast::error_code error, std::size_t /*bytes*/) {
                              self->sending_ = false;
+                             if (self->stream_body_ == nullptr) return;  // cut meanwhile
                              if (error || self->head_only_) {
                                self->end_stream(!error);
                                return;
