@@ -48,9 +48,11 @@ class PublishResult {
 
   enum class Kind : std::uint8_t { all, refused, unavailable };
   [[nodiscard]] Kind kind() const noexcept { return kind_; }
-  /// How many of the given `size` are with the receiver.
+  /// How many of the given `size` are with the receiver. None, when a failure says that it has got more than
+  /// that: who cannot count is not believed.
   [[nodiscard]] std::size_t count(std::size_t size) const noexcept {
-    return kind_ == Kind::all || count_ > size ? size : count_;
+    if (kind_ == Kind::all) return size;
+    return count_ > size ? 0 : count_;
   }
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
 

@@ -27,7 +27,7 @@ class Query {
  public:
   static constexpr std::size_t max_items = 256;
   static constexpr std::size_t max_types = 256;  ///< of one item
-  static constexpr std::size_t max_tags = 64;    ///< of one item
+  static constexpr std::size_t max_tags = 60;    ///< of one item; MariaDB joins no more
   /// Types times tags of all items together: what has to be looked up.
   static constexpr std::size_t max_lookups = 10'000;
 

@@ -141,8 +141,20 @@ Relay& Relay::add(Topic topic, std::shared_ptr<Publisher> publisher, PairOptions
   return *this;
 }
 
+namespace {
+
+/// They would wait for the call that makes them.
+void refuse_inside(const Scheduler& scheduler, std::string_view what, std::string_view call,
+                   std::string_view hint) {
+  if (!scheduler.inside()) return;
+  throw Error(ErrorCode::invalid_argument, what, std::string(call) + " was called from a publisher", hint);
+}
+
+}  // namespace
+
 void Relay::start() {
   Parts& parts = *parts_;
+  refuse_inside(parts.scheduler, "cannot start the relay", "start()", "start it from outside");
   const MutexLock lifecycle(parts.lifecycle);
   if (parts.running) return;
   parts.prepare();
@@ -164,10 +176,7 @@ void Relay::start() {
 
 void Relay::stop() {
   Parts& parts = *parts_;
-  if (parts.scheduler.inside()) {
-    throw Error(ErrorCode::invalid_argument, "cannot stop the relay", "stop() was called from a publisher",
-                "signal another thread to stop it");
-  }
+  refuse_inside(parts.scheduler, "cannot stop the relay", "stop()", "signal another thread to stop it");
   const MutexLock lifecycle(parts.lifecycle);
   if (!parts.running) {
     parts.leader.hand_over();  // what run_once has taken
@@ -207,6 +216,7 @@ void Relay::wake() noexcept {
 
 std::size_t Relay::run_once() {
   Parts& parts = *parts_;
+  refuse_inside(parts.scheduler, "cannot run the relay", "run_once()", "run it from outside");
   const MutexLock lifecycle(parts.lifecycle);
   if (parts.running) {
     throw Error(ErrorCode::invalid_argument, "cannot run the relay on this thread",

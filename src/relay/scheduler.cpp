@@ -152,6 +152,8 @@ void Scheduler::lead_one(Pair& pair, const LedPair& led) {
   ahead_.drop(pair.ahead);
   pair.led = true;
   pair.doubtful = false;
+  // With another epoch the failure that waits to be written will be refused: the database says how it stands.
+  if (pair.epoch != led.epoch) pair.stop_unwritten = false;
   pair.epoch = led.epoch;
   pair.state = pair.stop_unwritten ? PairState::failed : led.state;
   pair.position = led.position;

@@ -242,13 +242,17 @@ void Scheduler::end_run(Pair& pair, const RunEnd& end) {
 
 void Scheduler::run(Pair& pair) {
   RunEnd end;
+  const auto cannot_go_on = [&](const std::string& why) {
+    options_.log(LogLevel::warning, "postrider: topic '" + pair.name.topic + "', publisher '" +
+                                        pair.name.publisher + "' cannot go on, trying again: " + why);
+    end = {.looked = false, .failed = pair.options.polling_interval};
+  };
   try {
     end = publish(pair);
   } catch (const std::exception& error) {
-    options_.log(LogLevel::warning, "postrider: topic '" + pair.name.topic + "', publisher '" +
-                                        pair.name.publisher +
-                                        "' cannot go on, trying again: " + what_of(error));
-    end = {.looked = false, .failed = pair.options.polling_interval};
+    cannot_go_on(what_of(error));
+  } catch (...) {
+    cannot_go_on("an exception of an unknown kind");
   }
   end_run(pair, end);
 }

@@ -200,6 +200,69 @@ TEST_F(SchedulerTest, HazardS11OneBadEventStopsThePairWithItsReason) {
   EXPECT_EQ(latch->positions(), range(1, 5));
 }
 
+TEST_F(SchedulerTest, HazardS11AFailureThatComesTooLateToBeWrittenDoesNotStopThePair) {
+  make();
+  PairOptions options;
+  options.max_failures = 1;
+  const auto latch = add("t", "p", options);
+  latch->answer([](std::span<const StoredEvent>) { return PublishResult::refused(0, "bad"); });
+  lead("t", "p");
+  run();
+  stream_.add(2);
+  scheduler_->wake();
+  while (scheduler_->step()) {  // the writer has yet to write that it has failed
+  }
+  latch->answer({});
+  // An operator has moved it behind the bad one meanwhile.
+  progress_.set({"t", "p"}, Epoch{2}, Position{1});
+  scheduler_->reconcile({{.name = {"t", "p"}, .epoch = Epoch{2}, .position = Position{1}}});
+  run();
+  EXPECT_EQ(latch->positions(), range(2, 2));
+}
+
+TEST_F(SchedulerTest, APublisherWhoseHealthThrowsAnythingIsAskedAgain) {
+  class Odd final : public Publisher {
+   public:
+    PublishResult publish_batch(std::span<const StoredEvent> events, const PublishContext&) override {
+      taken += events.size();
+      return PublishResult::all();
+    }
+    std::string name() const override { return "odd"; }
+    bool healthy() const override {
+      if (++asked == 1) throw 42;  // NOLINT(hicpp-exception-baseclass)
+      return true;
+    }
+    mutable int asked = 0;
+    std::size_t taken = 0;
+  };
+  make();
+  const auto odd = std::make_shared<Odd>();
+  scheduler_->add({.name = "t"}, odd, {});
+  lead("t", "odd");
+  run();
+  append_and_run(3);
+  clock_.advance(60s);
+  run();
+  EXPECT_EQ(odd->taken, 3U);
+}
+
+TEST_F(SchedulerTest, AFailureThatClaimsMoreThanItWasGivenHasDeliveredNothing) {
+  make();
+  const auto latch = add("t", "p");
+  int calls = 0;
+  latch->answer([&](std::span<const StoredEvent>) {
+    return ++calls == 1 ? PublishResult::refused(static_cast<std::size_t>(-1), "off by one")
+                        : PublishResult::all();
+  });
+  lead("t", "p");
+  run();
+  append_and_run(3);
+  EXPECT_EQ(progress_.row({"t", "p"}).position, Position{0});
+  clock_.advance(600s);
+  run();
+  EXPECT_EQ(progress_.row({"t", "p"}).position, Position{3});
+}
+
 TEST_F(SchedulerTest, HazardS11OrItGoesToTheDeadLettersAndThePairGoesOn) {
   make();
   PairOptions options;

@@ -39,6 +39,27 @@ TEST_P(RelayPublishes, EachTopicsEventsInOrderToEachOfItsPublishers) {
   EXPECT_EQ(status("all", "p").lag_events, 0);
 }
 
+TEST_P(RelayPublishes, ARelayCannotBeDrivenFromInsideAPublisher) {
+  append(1);
+  Relay relay(storage(), options("a"));
+  int refused = 0;
+  latch("p")->answer([&](std::span<const StoredEvent>) {
+    const std::vector<std::function<void()>> calls{[&] { relay.start(); }, [&] { relay.stop(); },
+                                                   [&] { (void)relay.run_once(); }};
+    for (const auto& call : calls) {
+      try {
+        call();
+      } catch (const Error& error) {
+        if (error.code() == ErrorCode::invalid_argument) ++refused;
+      }
+    }
+    return PublishResult::all();
+  });
+  relay.add({.name = "all"}, latch("p"));
+  EXPECT_EQ(relay.run_once(), 1U);
+  EXPECT_EQ(refused, 3);
+}
+
 TEST_P(RelayPublishes, NewPairsStartWhereTheyAreTold) {
   append(10);
   Relay relay(storage(), options("a"));

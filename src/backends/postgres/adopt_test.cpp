@@ -84,6 +84,18 @@ TEST_F(AdoptTest, PublishesWithCommitAndRollbackOfAPlainConnection) {
   expect_samples_claimed(events);
 }
 
+TEST_F(AdoptTest, RefusesAConnectionWhoseTextIsNotUtf8) {
+  const NativeConnection connection = connect();
+  ASSERT_EQ(PQsetClientEncoding(connection.get(), "LATIN1"), 0);
+  run(connection, "BEGIN");
+  AdoptedTx tx = adopt(connection.get());
+  const Error error = error_of([&] { publish(tx, samples()); });
+  EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+  EXPECT_NE(std::string(error.what()).find("client_encoding of the connection is LATIN1"), std::string::npos);
+  ASSERT_EQ(PQsetClientEncoding(connection.get(), "UTF8"), 0);
+  publish(tx, samples());
+}
+
 TEST_F(AdoptTest, LeavesNoPreparedStatementBehind) {
   const NativeConnection connection = connect();
   run(connection, "BEGIN");

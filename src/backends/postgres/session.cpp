@@ -102,6 +102,17 @@ void AdoptedSession::require_plain_mode(std::string_view what) const {
               "read all pending results and call PQexitPipelineMode first");
 }
 
+void AdoptedSession::require_utf8(std::string_view what) const {
+  // In any other the server would make other text of ours, and what is looked for by a hash of it would not
+  // be found. SQL_ASCII means as it is.
+  const char* const encoding = PQparameterStatus(connection_, "client_encoding");
+  const std::string_view name = encoding == nullptr ? std::string_view() : encoding;
+  if (name == "UTF8" || name == "SQL_ASCII") return;
+  throw Error(ErrorCode::invalid_argument, what,
+              "the client_encoding of the connection is " + std::string(name) + ", not UTF8",
+              "call PQsetClientEncoding(connection, \"UTF8\") before");
+}
+
 Result AdoptedSession::checked(PGresult* native, std::string_view what) const {
   Result result(native);
   switch (result.status()) {
@@ -130,6 +141,7 @@ Rows AdoptedSession::execute(std::string_view sql, std::span<const Value> params
 
 Result AdoptedSession::run(const Statement& statement, const Params& params, std::string_view what) {
   require_plain_mode(what);
+  require_utf8(what);
   const Params::Native p = params.native();
   return checked(PQexecParams(connection_, statement.sql.c_str(), params.count(), nullptr, p.values,
                               p.lengths, p.formats, 1),

@@ -57,6 +57,8 @@ class AdoptedSession final : public NativeSession {
 
  private:
   void require_plain_mode(std::string_view what) const;
+  /// For statements of our own.
+  void require_utf8(std::string_view what) const;
   Result checked(PGresult* native, std::string_view what) const;
 
   PGconn* connection_;

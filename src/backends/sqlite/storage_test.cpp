@@ -168,6 +168,21 @@ TEST_F(SqliteStorageTest, ATransactionThatWasHandedToAnotherThreadIsWaitedFor) {
   storage->begin().commit();
 }
 
+TEST_F(SqliteStorageTest, WhoComesBackAtOnceDoesNotTakeItsOldTransactionForItsOwn) {
+  ManualClock clock;
+  const auto storage = make({.clock = &clock});
+  std::optional<Transaction> first(storage->begin());
+  std::jthread other([&] {
+    Transaction tx = storage->begin();
+    EXPECT_TRUE(clock.await_waiters(1));
+    clock.advance(1s);  // longer than one would wait for oneself
+    tx.commit();
+  });
+  EXPECT_TRUE(clock.await_waiters(1));
+  first.reset();  // handed to the other one, who may not have noticed yet
+  storage->begin().commit();
+}
+
 TEST_F(SqliteStorageTest, WritersOfThisProcessQueueFairlyWithADeadline) {
   ManualClock clock;
   const auto storage = make({.acquire_timeout = 10s, .clock = &clock});

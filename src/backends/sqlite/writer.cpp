@@ -54,6 +54,7 @@ void Writer::release() noexcept {
     return;
   }
   // Handed over without letting go, so that nobody who comes late can slip in.
+  holder_ = {};
   Waiter& next = *queue_.front();
   queue_.pop_front();
   next.called = true;
