@@ -158,6 +158,25 @@ TEST_F(AsyncLogger, Trigger3AnOpenCircuitGoesToDiskWithoutARequest) {
   EXPECT_EQ(client->sizes()[2], 1U) << "a probe of one";
 }
 
+TEST_F(AsyncLogger, AReceiverThatAsksForAYearIsAskedAgainBefore) {
+  ManualClock clock;
+  LoggerOptions patient = direct();
+  patient.max_retries = 3;
+  patient.clock = &clock;
+  client->answer([](auto) {
+    return SendResult{
+        .verdict = SendVerdict::throttled, .status = 429, .retry_after = std::chrono::hours{24 * 365}};
+  });
+  AsyncEventLogger logger(client, patient);
+  logger.log(numbered(1));
+  const std::jthread flush([&] { (void)logger.flush(); });
+  ASSERT_TRUE(client->await_requests(1));
+  ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.retries == 1; }));
+  client->up();
+  clock.advance(5min);
+  EXPECT_TRUE(client->await_delivered(1));
+}
+
 TEST_F(AsyncLogger, Trigger4ARetryThatFindsTheQueueFullGoesToDisk) {
   ManualClock clock;
   AsyncEventLogger logger(client, crowded(clock, true));

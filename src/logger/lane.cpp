@@ -35,7 +35,7 @@ LaneMemory LaneMemory::anonymous(std::size_t bytes) {
   void* const begin =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (begin == MAP_FAILED) fail("mmap", errno);
-  return {static_cast<char*>(begin), bytes};
+  return {static_cast<char*>(begin), bytes, false};
 }
 
 LaneMemory LaneMemory::file(const std::string& path, std::size_t bytes) {
@@ -55,7 +55,7 @@ LaneMemory LaneMemory::file(const std::string& path, std::size_t bytes) {
     if (facts.st_size == 0) ::unlink(path.c_str());
     fail("map " + path, error);
   }
-  return {static_cast<char*>(begin), bytes};
+  return {static_cast<char*>(begin), bytes, true};
 }
 
 void EventRef::append_key(std::string& out) const {

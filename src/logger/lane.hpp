@@ -45,8 +45,10 @@ class LaneMemory {
   static constexpr std::size_t head_bytes = 4096;
 
   LaneMemory() = default;
-  LaneMemory(char* begin, std::size_t size) noexcept : begin_(begin), size_(size) {}
-  LaneMemory(LaneMemory&& other) noexcept : begin_(other.begin_), size_(other.size_) {
+  LaneMemory(char* begin, std::size_t size, bool is_file) noexcept
+      : begin_(begin), size_(size), is_file_(is_file) {}
+  LaneMemory(LaneMemory&& other) noexcept
+      : begin_(other.begin_), size_(other.size_), is_file_(other.is_file_) {
     other.begin_ = nullptr;
   }
   LaneMemory& operator=(LaneMemory&&) = delete;
@@ -54,6 +56,8 @@ class LaneMemory {
 
   [[nodiscard]] char* begin() const noexcept { return begin_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// What lies in it outlives the process.
+  [[nodiscard]] bool is_file() const noexcept { return is_file_; }
 
   /// Both throw std::system_error.
   [[nodiscard]] static LaneMemory anonymous(std::size_t bytes);
@@ -64,6 +68,7 @@ class LaneMemory {
  private:
   char* begin_ = nullptr;
   std::size_t size_ = 0;
+  bool is_file_ = false;
 };
 
 class Lane;
@@ -115,6 +120,8 @@ class Lane {
     pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return true;
   }
+  /// Whether its events outlive the process.
+  [[nodiscard]] bool survives() const noexcept { return memory_.is_file(); }
   [[nodiscard]] std::size_t max_packed() const noexcept {
     return chunk_bytes_ - sizeof(ChunkHead) - sizeof(RecordHead) - 8;
   }

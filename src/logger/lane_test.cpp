@@ -204,6 +204,17 @@ TEST(LaneSetTest, AThreadThatOutlivesTheSetDoesNoHarm) {
   step.notify_all();
 }
 
+TEST(LaneSetTest, ARingThatCouldNotBecomeAFileIsNotTakenForOne) {
+  const test::TempDir temp;
+  const auto log = [](LogLevel, std::string_view) {};
+  const auto there = LaneSet::make({.mapped = true, .folder = temp.path().string(), .log = log});
+  EXPECT_TRUE(there->mine()->survives());
+  std::filesystem::create_directory(temp.path() / "gone");
+  const auto nowhere = LaneSet::make({.mapped = true, .folder = temp.file("gone"), .log = log});
+  std::filesystem::remove(temp.path() / "gone");
+  EXPECT_FALSE(nowhere->mine()->survives());
+}
+
 TEST(LaneSetTest, FilesOfTheLastProcessAreTakenOver) {
   const test::TempDir temp;
   const auto log = [](LogLevel, std::string_view) {};

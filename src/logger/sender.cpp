@@ -8,6 +8,11 @@
 #include "core/wording.hpp"
 
 namespace postrider::logger {
+namespace {
+
+constexpr Duration longest_retry_after = std::chrono::minutes{5};
+
+}  // namespace
 
 Duration full_jitter(Duration base, Duration max, int failed, double random) noexcept {
   const int doublings = std::clamp(failed, 1, 63) - 1;
@@ -173,7 +178,8 @@ void Sender::retry(EventRef event, const SendResult& result) {
   if (exhausted || !*may_retry_) return outlet_.divert({&event, 1}, LossReason::retries_exhausted);
   ++event.attempts;
   Duration delay = full_jitter(options.base_retry_delay, options.max_retry_delay, event.attempts, jitter_);
-  if (result.retry_after) delay = std::max(delay, *result.retry_after);
+  // A receiver that means next year is asked again before.
+  if (result.retry_after) delay = std::max(delay, std::min(*result.retry_after, longest_retry_after));
   if (outlet_.queue.push_retry(event, options.clock->steady_now() + delay)) {
     outlet_.ledger.retried(1);
   } else {

@@ -216,7 +216,8 @@ void SpillWriter::lose(const EventRef& event, LossReason reason) noexcept {
     const MutexLock lock(mutex_);
     stopping = stopping_;
   }
-  if (stopping && options_.ring == RingMode::mapped) {
+  // A ring that was to be a mapped file may have become plain memory.
+  if (stopping && event.lane->survives()) {
     ledger_.left_in_ring(event);
   } else {
     ledger_.lost(event, reason);
