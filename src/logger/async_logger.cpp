@@ -12,6 +12,7 @@
 #include "core/periodic_task.hpp"
 #include "logger/asymmetric_fence.hpp"
 #include "logger/drain.hpp"
+#include "logger/fork_count.hpp"
 #include "logger/options.hpp"
 #include "logger/replayer.hpp"
 #include "logger/signal_hook.hpp"
@@ -98,12 +99,15 @@ struct AsyncEventLogger::Parts {
     lane.leave();
     return pushed;
   }
+  /// This is a child of the process that made the logger.
+  [[nodiscard]] bool forked() const noexcept { return ForkCount::now() != birth; }
   bool log_slowly(Lane* lane, const EventLogEntry& entry, std::int64_t stamp) noexcept;
   void shutdown() noexcept;
   void end_senders(SteadyPoint deadline);
   void divert(const std::vector<EventRef>& events, LossReason reason) { outlet->divert(events, reason); }
   [[nodiscard]] LoggerStats stats() const;
 
+  const std::uint32_t birth = (ForkCount::watch(), ForkCount::now());
   std::shared_ptr<EventLogClient> client;
   const LoggerOptions options;
   std::unique_ptr<SpillFolder> folder;
@@ -139,13 +143,19 @@ AsyncEventLogger::AsyncEventLogger(std::shared_ptr<EventLogClient> client, Logge
 }
 
 AsyncEventLogger::~AsyncEventLogger() {
+  if (parts_->forked()) {
+    // Its threads are the parent's, and its locks may be in any state: nothing of it can be used or ended
+    // here.
+    (void)parts_.release();
+    return;
+  }
   parts_->signals.reset();
   shutdown();
 }
 
 bool AsyncEventLogger::log(const EventLogEntry& entry) noexcept {
   Parts& parts = *parts_;
-  if (!parts.options.enabled) return false;
+  if (!parts.options.enabled || parts.forked()) return false;
   const std::int64_t stamp = parts.options.clock->now().time_since_epoch().count();
   Lane* const lane = parts.lanes->mine();
   if (lane == nullptr || !parts.push(*lane, entry, stamp)) [[unlikely]]
@@ -194,6 +204,7 @@ bool AsyncEventLogger::Parts::log_slowly(Lane* lane, const EventLogEntry& entry,
 
 bool AsyncEventLogger::flush(Duration timeout) {
   Parts& parts = *parts_;
+  if (parts.forked()) return false;
   Clock& clock = *parts.options.clock;
   const SteadyPoint deadline = clock.steady_now() + timeout;
   const MutexLock one(parts.flush_mutex);
@@ -205,10 +216,11 @@ bool AsyncEventLogger::flush(Duration timeout) {
 }
 
 void AsyncEventLogger::replay_soon() {
-  if (parts_->replayer) parts_->replayer->wake();
+  if (parts_->replayer && !parts_->forked()) parts_->replayer->wake();
 }
 
 void AsyncEventLogger::shutdown() {
+  if (parts_->forked()) return;
   std::call_once(parts_->ended, [this] { parts_->shutdown(); });
 }
 

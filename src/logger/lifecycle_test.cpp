@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a logger starts and how it ends, step by step, and what it tells meanwhile.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <optional>
 
 #include "logger/logger_fixture.hpp"
@@ -244,6 +247,34 @@ TEST_F(Lifecycle, GaugesAreToldAtEachIntervalAndAtTheEnd) {
   EXPECT_EQ(gauges.replayed, 7U);
   EXPECT_EQ(gauges.dead, 0U);
   EXPECT_EQ(gauges.lost, 1U);
+}
+
+TEST_F(Lifecycle, AForkedChildLeavesTheLoggerToItsParent) {
+  for (const RingMode ring : {RingMode::memory, RingMode::mapped}) {
+    LoggerOptions here = options();
+    here.ring = ring;
+    const auto receiver = std::make_shared<FakeClient>();
+    auto logger = std::make_unique<AsyncEventLogger>(receiver, here);
+    log_numbers(*logger, 1, 10);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      int wrong = 0;
+      wrong += logger->log(numbered(11)) ? 1 : 0;
+      wrong += logger->flush() ? 2 : 0;
+      logger->replay_soon();
+      logger->shutdown();
+      logger.reset();
+      ::_exit(wrong);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    log_numbers(*logger, 11, 20);
+    ASSERT_TRUE(logger->flush());
+    EXPECT_THAT(receiver->details(), ::testing::UnorderedElementsAreArray(numbers(1, 20)));
+    EXPECT_EQ(logger->stats().logged, 20U);
+  }
 }
 
 }  // namespace
