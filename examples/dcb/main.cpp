@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs all of them once: postrider-dcb [url]
+// Runs all six once: postrider-dcb [url]. Ends with 1 when one of them allows what it must refuse.
 #include <iostream>
 #include <thread>
 #include <vector>
@@ -14,9 +14,11 @@ int main(int argc, char** argv) {
   // The store keeps what earlier runs have appended, so each run has names of its own.
   const std::string run = std::to_string(static_cast<std::int64_t>(store.head()));
   const auto now = [] { return Clock::system().now(); };
-  const auto refused = [](const char* what, const auto& action) {
+  bool right = true;
+  const auto refused = [&](const char* what, const auto& action) {
     try {
       action();
+      right = false;
       std::cout << what << ": allowed?\n";
     } catch (const dcb::Refused& why) {
       std::cout << what << ": refused, " << why.what() << "\n";
@@ -41,8 +43,22 @@ int main(int argc, char** argv) {
   for (std::thread& clerk : clerks) clerk.join();
   std::cout << "the next invoice is number " << dcb::Invoices(store).create("{}") << "\n";
 
+  dcb::OptIn opt_in{store, now};
+  opt_in.initiate("ada@example.org", "otp" + run);
+  opt_in.confirm("ada@example.org", "otp" + run);
+  refused("the same one-time password", [&] { opt_in.confirm("ada@example.org", "otp" + run); });
+
+  dcb::Products products{store, now};
+  products.define("p" + run, 100);
+  products.change_price("p" + run, 120);
+  products.order({{"p" + run, 100}});  // shown before the change
+  refused("a price that never was", [&] { products.order({{"p" + run, 90}}); });
+
   dcb::Orders orders{store};
   for (int click = 1; click <= 2; ++click) {
-    std::cout << "click " << click << ": " << to_string(orders.place("7", "token" + run).kind) << "\n";
+    const CommandOutcome outcome = orders.place("7", "token" + run);
+    std::cout << "click " << click << ": " << to_string(outcome.kind) << "\n";
+    right = right && (outcome.kind == CommandOutcome::Kind::appended) == (click == 1);
   }
+  return right ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <string>
 
@@ -45,11 +46,16 @@ class AppendEventBuilder {
 
   AppendEventBuilder& id(EventId id);               ///< default: a new ULID
   AppendEventBuilder& occurred_at(TimePoint time);  ///< default: now
+  /// Any other precision, for example `std::chrono::system_clock::now()`: cut to microseconds.
+  template <class D>
+  AppendEventBuilder& occurred_at(std::chrono::sys_time<D> time) {
+    return occurred_at(std::chrono::floor<Duration>(time));
+  }
   AppendEventBuilder& tag(std::string key, std::string value);
   AppendEventBuilder& tag(Tag tag);
   AppendEventBuilder& tags(Tags tags);
-  AppendEventBuilder& data(std::string json);
-  AppendEventBuilder& bytes(std::string data);
+  AppendEventBuilder& data(std::string json);   ///< at most EventLimits::payload_bytes, as `bytes`
+  AppendEventBuilder& bytes(std::string data);  ///< instead of `data`, when it is not JSON
   AppendEventBuilder& metadata(std::string name, std::string value);
   AppendEventBuilder& correlation_id(std::string id);
   AppendEventBuilder& causation_id(std::string id);
@@ -66,6 +72,7 @@ class AppendEventBuilder {
   std::string correlation_id_;
   std::string causation_id_;
   bool has_data_ = false;
+  bool has_bytes_ = false;
 };
 
 }  // namespace postrider

@@ -148,14 +148,18 @@ class EventStore {
   /// transaction is as it was. A transaction that is not ours wakes nobody when it is committed: call
   /// `wake()`.
   Appended append(Tx& tx, std::span<const AppendEvent> events);
+  Appended append(Tx& tx, std::initializer_list<AppendEvent> events);
   [[nodiscard]] AppendResult append_if(Tx& tx, std::span<const AppendEvent> events,
+                                       const AppendCondition& condition);
+  [[nodiscard]] AppendResult append_if(Tx& tx, std::initializer_list<AppendEvent> events,
                                        const AppendCondition& condition);
 
   [[nodiscard]] EventStream read(Query query = Query::all(), const ReadOptions& options = {});
   /// Reads what matches the query, in order, and gives each event to the projectors whose own query it
-  /// matches, too.
+  /// matches, too. Throws Error(invalid_argument) for a projector without `apply`.
   template <class... States>
   [[nodiscard]] Projected<States...> project(const Query& query, const Projector<States>&... projectors) {
+    if (!(static_cast<bool>(projectors.apply) && ...)) refuse_projector();
     Projected<States...> result{.states = {projectors.initial...}, .query = query};
     EventStream events = read(result.query);
     result.cursor = events.head();
@@ -192,6 +196,7 @@ class EventStore {
   [[nodiscard]] Storage& storage() noexcept;
 
  private:
+  [[noreturn]] static void refuse_projector();
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };

@@ -44,7 +44,7 @@ class StartAt {
   [[nodiscard]] static StartAt beginning() { return StartAt(Position{0}); }
   /// With what is appended from the first start on.
   [[nodiscard]] static StartAt head() { return StartAt(std::nullopt); }
-  /// Behind this position.
+  /// Behind this position; `start` refuses one beyond the store's head.
   [[nodiscard]] static StartAt after(Position position) { return StartAt(position); }
   /// Empty: the head.
   [[nodiscard]] const std::optional<Position>& position() const noexcept { return position_; }
@@ -102,11 +102,15 @@ struct RelayOptions {
   LogCallback log = log_to_stderr();
 };
 
-/// How rarely this node polls for a pair.
+/// How rarely this node polls for a pair, or how long it waits after a failure.
 struct BackoffStatus {
   std::int64_t empty_polls = 0;  ///< in a row
-  Duration delay{};              ///< between the last poll and the next
-  bool backing_off = false;      ///< longer than the polling interval
+  Duration delay{};              ///< between the last poll, or attempt, and the next
+  bool backing_off = false;      ///< idle, and polled more rarely than at the polling interval
+  /// The last attempt failed, its publisher was not healthy, or this node's lease is in doubt: not before
+  /// `until`, whatever is appended. `RelayAdmin::resume` and `reset`, and `Relay::wake`, end it.
+  bool retrying = false;
+  std::optional<TimePoint> until{};  ///< the next poll or attempt; empty while it publishes, or is not ACTIVE
 };
 
 /// Publishes the event store's events, in the order of their positions, to any number of publishers. Give all
@@ -135,7 +139,8 @@ class Relay final : public Service {
   void stop() override;
   [[nodiscard]] bool running() const noexcept override;
 
-  /// There may be new events. Appends through the same Storage do it by themselves. Cheap.
+  /// There may be new events, and receivers that were away may be back: looks at once, also for pairs that
+  /// pause after a failure. Appends through the same Storage do the former by themselves.
   void wake() noexcept;
   /// Heartbeat, polls and batches that are due, on this thread, until nothing is left. Returns how many
   /// events were published. For tests and for programs with a schedule of their own; not while started.

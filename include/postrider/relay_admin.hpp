@@ -103,11 +103,14 @@ class RelayAdmin {
   // Each returns how many pairs were meant; throws Error(invalid_argument) when there is none.
   /// A batch that is being published is finished, and counted.
   std::size_t pause(const PairSelector& which);
-  /// ACTIVE again, errors forgotten, from where it stopped.
+  /// ACTIVE again, errors forgotten, from where it stopped. One that pauses after a failure tries again at
+  /// once.
   std::size_t resume(const PairSelector& which);
-  /// Forgets errors; FAILED ones become ACTIVE, PAUSED ones stay so.
+  /// Forgets errors, and ends pauses after them; FAILED ones become ACTIVE, PAUSED ones stay so.
   std::size_t reset(const PairSelector& which);
-  /// Publishes next what is behind `position`: a rewind or a skip. 0 is the beginning.
+  /// Publishes next what is behind `position`: a rewind or a skip. 0 is the beginning; beyond the store's
+  /// head is refused with Error(invalid_argument). Forgets errors; FAILED ones become ACTIVE (so one gets
+  /// past an event that is refused), PAUSED ones stay so.
   std::size_t move_to(const PairSelector& which, Position position);
 
   /// Living ones first.

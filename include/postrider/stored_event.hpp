@@ -13,7 +13,8 @@
 namespace postrider {
 
 /// A place in the event store. The first event stands at 1 or later; 0 is before all. Positions are given in
-/// commit order: whoever has read up to N has not missed any below. Some numbers may be missing.
+/// commit order: whoever has read up to N has not missed any below. They have no gaps as long as no rows are
+/// deleted by hand, but do not count on it: only their order is promised.
 enum class Position : std::int64_t {};
 
 /// An event of the store. Immutable; copying shares it.
@@ -42,6 +43,8 @@ class StoredEvent {
   [[nodiscard]] const EventId& id() const noexcept { return fields_->event.id(); }
   [[nodiscard]] const std::string& type() const noexcept { return fields_->event.type(); }
   [[nodiscard]] std::string_view data() const noexcept { return fields_->event.payload(); }
+  /// Whether `data` is JSON.
+  [[nodiscard]] PayloadKind payload_kind() const noexcept { return fields_->event.payload_kind(); }
   [[nodiscard]] const Headers& metadata() const noexcept { return fields_->event.headers(); }
   [[nodiscard]] TimePoint occurred_at() const noexcept { return fields_->event.occurred_at(); }
 

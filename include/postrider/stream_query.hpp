@@ -36,6 +36,7 @@ class Query {
   /// Throws Error(invalid_argument) for an empty list and for items out of bounds. An item without types and
   /// tags makes it `all`.
   [[nodiscard]] static Query of(std::vector<QueryItem> items);
+  /// An empty list is refused here too: it is rarely meant as `all`.
   [[nodiscard]] static Query type(std::string type);
   [[nodiscard]] static Query types(std::vector<std::string> types);
   [[nodiscard]] static Query tag(std::string key, std::string value);

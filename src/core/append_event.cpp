@@ -67,7 +67,7 @@ AppendEventBuilder& AppendEventBuilder::data(std::string json) {
 }
 AppendEventBuilder& AppendEventBuilder::bytes(std::string data) {
   event_.bytes(std::move(data));
-  has_data_ = true;
+  has_bytes_ = true;
   return *this;
 }
 AppendEventBuilder& AppendEventBuilder::metadata(std::string name, std::string value) {
@@ -84,7 +84,11 @@ AppendEventBuilder& AppendEventBuilder::causation_id(std::string id) {
 }
 
 AppendEvent AppendEventBuilder::build() {
-  if (!has_data_) event_.json("{}");
+  if (has_data_ && has_bytes_) {
+    throw Error(ErrorCode::invalid_argument, what, "both data() and bytes() were given",
+                "give at most one of them");
+  }
+  if (!has_data_ && !has_bytes_) event_.json("{}");
   AppendEvent built(event_.build());
   built.set_tags(std::move(tags_));
   check_text_bounds(what, "correlation id", correlation_id_, 0, AppendEvent::max_id_chars);

@@ -44,6 +44,15 @@ TEST(AppendEvent, HasWhatItWasBuiltFrom) {
   EXPECT_EQ(event.causation_id(), "command-1");
 }
 
+TEST(AppendEvent, TakesTimesOfAnyPrecision) {
+  const std::chrono::sys_time<std::chrono::nanoseconds> fine{
+      std::chrono::nanoseconds{1'600'000'000'000'001'999}};
+  EXPECT_EQ(AppendEvent::builder("A").occurred_at(fine).build().event().occurred_at(),
+            TimePoint{std::chrono::microseconds{1'600'000'000'000'001}});
+  const std::chrono::sys_seconds coarse{std::chrono::seconds{1'600'000'000}};
+  EXPECT_EQ(AppendEvent::builder("A").occurred_at(coarse).build().event().occurred_at(), TimePoint{coarse});
+}
+
 TEST(AppendEvent, NeedsNoData) {
   const AppendEvent event = AppendEvent::builder("Opened").build();
   EXPECT_EQ(event.event().payload(), "{}");
@@ -70,7 +79,7 @@ TEST(AppendEvent, RefusesWhatIsOutOfBounds) {
   EXPECT_NE(refusal([] { (void)AppendEvent::builder("").build(); }).find("type"), std::string::npos);
   EXPECT_NE(refusal([] { (void)AppendEvent::builder("A").tag("", "1").build(); }).find("key is empty"),
             std::string::npos);
-  EXPECT_NE(refusal([] { (void)AppendEvent::builder("A").data("1").bytes("1").build(); }).find("both json()"),
+  EXPECT_NE(refusal([] { (void)AppendEvent::builder("A").data("1").bytes("1").build(); }).find("both data()"),
             std::string::npos);
   EXPECT_NE(refusal([] {
               (void)AppendEvent::builder("A").correlation_id(std::string(129, 'c')).build();

@@ -20,6 +20,13 @@ void check_count(std::string_view what, std::size_t count, std::size_t most) {
 }
 
 template <class T>
+void require_some(const std::vector<T>& list, std::string_view what) {
+  if (!list.empty()) return;
+  throw Error(ErrorCode::invalid_argument, refused, "it has no " + std::string(what),
+              "an empty list would match nothing; use Query::all() for all events");
+}
+
+template <class T>
 void sort_unique(std::vector<T>& values) {
   std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -47,10 +54,7 @@ bool QueryItem::matches(const std::string& type, const Tags& event_tags) const {
 }
 
 Query Query::of(std::vector<QueryItem> items) {
-  if (items.empty()) {
-    throw Error(ErrorCode::invalid_argument, refused, "it has no items",
-                "an empty list would match nothing; use Query::all() for all events");
-  }
+  require_some(items, "items");
   Query query;
   bool all = false;
   for (QueryItem& item : items) {
@@ -74,12 +78,14 @@ Query Query::type(std::string type) {
   return of({QueryItem{.types = {std::move(type)}}});
 }
 Query Query::types(std::vector<std::string> types) {
+  require_some(types, "types");
   return of({QueryItem{.types = std::move(types)}});
 }
 Query Query::tag(std::string key, std::string value) {
   return of({QueryItem{.tags = {Tag{.key = std::move(key), .value = std::move(value)}}}});
 }
 Query Query::tags(Tags tags) {
+  require_some(tags, "tags");
   return of({QueryItem{.tags = std::move(tags)}});
 }
 

@@ -51,6 +51,13 @@ TEST(StreamQuery, HazardS5NoTypesOrNoTagsMeansAny) {
   EXPECT_FALSE(Query::tags({{"x", "1"}, {"y", "2"}}).matches("B", {{"y", "2"}}));
 }
 
+TEST(StreamQuery, AnEmptyListIsRefused) {
+  EXPECT_NE(refusal([] { (void)Query::of({}); }).find("no items"), std::string::npos);
+  EXPECT_NE(refusal([] { (void)Query::types({}); }).find("no types"), std::string::npos);
+  EXPECT_NE(refusal([] { (void)Query::tags({}); }).find("no tags"), std::string::npos);
+  EXPECT_NE(refusal([] { (void)Query::tags({}); }).find("Query::all()"), std::string::npos);
+}
+
 TEST(StreamQuery, AnItemThatWantsNothingMakesItAll) {
   EXPECT_TRUE(Query::of({QueryItem{.types = {"A"}}, QueryItem{}}).is_all());
   EXPECT_TRUE((Query::type("A") | Query::all()).is_all());

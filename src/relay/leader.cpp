@@ -131,7 +131,10 @@ void Leader::adjust(const std::vector<LeaseRow>& rows, const std::vector<std::st
   const PairCensus::Share stored = share_of(options_.node);
   const Scheduler::Digest known = scheduler_.digest();
   if (stored.pairs != known.pairs || stored.epochs != known.epochs || known.doubtful) {
-    scheduler_.reconcile(progress_.led(options_.node));
+    std::vector<LedPair> pairs = progress_.led(options_.node);
+    scheduler_.reconcile(pairs);
+    std::erase_if(pairs, [](const LedPair& pair) { return pair.state == PairState::active; });
+    scheduler_.set_at_rest(pairs, ticket);
   } else {
     scheduler_.set_at_rest(census.at_rest, ticket);
   }

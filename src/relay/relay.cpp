@@ -211,6 +211,7 @@ bool Relay::running() const noexcept {
 }
 
 void Relay::wake() noexcept {
+  parts_->scheduler.end_pauses();
   parts_->scheduler.wake();
 }
 

@@ -6,6 +6,7 @@
 #include "postrider/error.hpp"
 #include "storage/lease_store.hpp"
 #include "storage/progress_store.hpp"
+#include "storage/stream_store.hpp"
 #include "storage/wake_channel.hpp"
 
 namespace postrider {
@@ -71,6 +72,14 @@ std::size_t RelayAdmin::reset(const PairSelector& which) {
 std::size_t RelayAdmin::move_to(const PairSelector& which, Position position) {
   if (position < Position{0}) {
     throw Error(ErrorCode::invalid_argument, "cannot move a pair to a position below 0");
+  }
+  const Position head = storage_.stream_store().head();
+  if (position > head) {
+    throw Error(ErrorCode::invalid_argument,
+                "cannot move a pair to position " + std::to_string(static_cast<std::int64_t>(position)),
+                "the store's head is " + std::to_string(static_cast<std::int64_t>(head)) +
+                    ": events that are still to come would be passed over",
+                "move it to the head at most");
   }
   const std::size_t count = require(storage_.relay_admin_store().move_to(which, position), which);
   tell(storage_);

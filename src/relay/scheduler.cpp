@@ -39,7 +39,7 @@ void Scheduler::add(Topic topic, std::shared_ptr<Publisher> publisher, PairOptio
   if (publisher == nullptr) throw Error(ErrorCode::invalid_argument, "cannot add a publisher that is null");
   topic.check();
   const std::string publisher_name = publisher->name();
-  check_text_bounds("cannot add a publisher", "its name", publisher_name, 1, Topic::max_name_chars);
+  check_text_bounds("cannot add a publisher", "name", publisher_name, 1, Topic::max_name_chars);
   if (options.retry_policy == nullptr)
     options.retry_policy = std::make_shared<ExponentialBackoffRetryPolicy>();
 
@@ -86,8 +86,17 @@ std::vector<NewPair> Scheduler::new_pairs(Position head) const {
   const MutexLock lock(mutex_);
   std::vector<NewPair> pairs;
   pairs.reserve(pairs_.size());
-  for (const auto& pair : pairs_)
-    pairs.push_back({pair->name, pair->options.start.position().value_or(head)});
+  for (const auto& pair : pairs_) {
+    const Position start = pair->options.start.position().value_or(head);
+    if (start > head) {
+      throw Error(ErrorCode::invalid_argument,
+                  "cannot start topic '" + pair->name.topic + "' for publisher '" + pair->name.publisher +
+                      "' after position " + std::to_string(static_cast<std::int64_t>(start)),
+                  "the store's head is " + std::to_string(static_cast<std::int64_t>(head)),
+                  "StartAt::head() begins with what is appended from now on");
+    }
+    pairs.push_back({pair->name, start});
+  }
   return pairs;
 }
 
@@ -152,8 +161,7 @@ void Scheduler::lead_one(Pair& pair, const LedPair& led) {
   ahead_.drop(pair.ahead);
   pair.led = true;
   pair.doubtful = false;
-  // With another epoch the failure that waits to be written will be refused: the database says how it stands.
-  if (pair.epoch != led.epoch) pair.stop_unwritten = false;
+  if (pair.epoch != led.epoch) pair.stop_unwritten = false;  // its write is refused, or was undone
   pair.epoch = led.epoch;
   pair.state = pair.stop_unwritten ? PairState::failed : led.state;
   pair.position = led.position;
@@ -335,7 +343,13 @@ std::optional<BackoffStatus> Scheduler::backoff(const PairName& name) const {
   const MutexLock lock(mutex_);
   const Pair* const pair = find(name);
   if (pair == nullptr || !pair->led) return std::nullopt;
-  return pair->health.backoff();
+  BackoffStatus status = pair->health.backoff();
+  if (pair->stage != Stage::timed) return status;
+  const SteadyPoint now = options_.clock->steady_now();
+  status.until = options_.clock->now() + std::chrono::duration_cast<Duration>(std::max(pair->due, now) - now);
+  status.delay = pair->delay;
+  status.retrying = pair->failing;
+  return status;
 }
 
 double Scheduler::random() {

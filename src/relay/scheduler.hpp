@@ -62,6 +62,7 @@ class Scheduler {
 
   /// See Relay::add. While stopped.
   void add(Topic topic, std::shared_ptr<Publisher> publisher, PairOptions options) POSTRIDER_EXCLUDES(mutex_);
+  /// Throws Error(invalid_argument) for one that is to start beyond the head.
   [[nodiscard]] std::vector<NewPair> new_pairs(Position head) const POSTRIDER_EXCLUDES(mutex_);
 
   // The leader's side. It calls them on one thread at a time.
@@ -95,6 +96,8 @@ class Scheduler {
 
   /// There may be new events. Quick.
   void wake() noexcept POSTRIDER_EXCLUDES(mutex_);
+  /// Pairs that pause after a failure try again now.
+  void end_pauses() noexcept POSTRIDER_EXCLUDES(mutex_);
   void start() POSTRIDER_EXCLUDES(mutex_);
   /// Batches that are being published end first.
   void stop() POSTRIDER_EXCLUDES(mutex_);
@@ -120,6 +123,7 @@ class Scheduler {
     std::deque<Pair*> ready{};
     std::size_t running = 0;
     bool listed = false;  ///< in runnable_
+    bool healthy = true;  ///< as it last said
   };
   enum class Stage { resting, timed, polling, ready, running, writing, reading };
   struct Pair {
@@ -173,6 +177,9 @@ class Scheduler {
   void refresh() POSTRIDER_EXCLUDES(mutex_);
   void run(Pair& pair) POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] RunEnd publish(Pair& pair) POSTRIDER_EXCLUDES(mutex_);
+  /// Asks it, and tells the log when the answer is another one than before.
+  [[nodiscard]] bool look_at_health(PublisherEntry& entry, const std::string& name)
+      POSTRIDER_EXCLUDES(mutex_);
   /// Nothing when the page is being read by another thread.
   [[nodiscard]] std::optional<Batch> own_page(Pair& pair, Epoch epoch, Position after)
       POSTRIDER_EXCLUDES(mutex_);

@@ -158,7 +158,10 @@ class SchedulerTest : public ::testing::Test {
     options.node = "node";
     options.clock = clock != nullptr ? clock : &clock_;
     options.metrics = &metrics_;
-    options.log = [](LogLevel, std::string_view) {};
+    options.log = [this](LogLevel, std::string_view line) {
+      const MutexLock lock(log_mutex_);
+      log_.emplace_back(line);
+    };
     options.may_publish = [this] { return may_publish_.load(); };
     options.on_doubt = [this] { ++doubts_; };
     writer_ =
@@ -209,6 +212,14 @@ class SchedulerTest : public ::testing::Test {
     run();
   }
 
+  /// Since it was last asked.
+  std::vector<std::string> logged() {
+    const MutexLock lock(log_mutex_);
+    return std::exchange(log_, {});
+  }
+
+  Mutex log_mutex_;
+  std::vector<std::string> log_ POSTRIDER_GUARDED_BY(log_mutex_);
   ManualClock clock_;
   MemoryStream stream_;
   MemoryProgress progress_;

@@ -96,10 +96,26 @@ bool Scheduler::book(Pair& pair, Epoch epoch, Position to, bool sent, std::optio
   return true;
 }
 
+bool Scheduler::look_at_health(PublisherEntry& entry, const std::string& name) {
+  const bool healthy = entry.publisher->healthy();
+  {
+    const MutexLock lock(mutex_);
+    if (std::exchange(entry.healthy, healthy) == healthy) return healthy;
+  }
+  if (healthy) {
+    options_.log(LogLevel::info, "postrider: publisher '" + name + "' is healthy again");
+  } else {
+    options_.log(LogLevel::warning,
+                 "postrider: publisher '" + name + "' is not healthy: nothing is given to it until it is");
+  }
+  return healthy;
+}
+
 Scheduler::RunEnd Scheduler::publish(Pair& pair) {
   Publisher& publisher = *pair.publisher->publisher;
   if (!options_.may_publish()) return {.looked = false, .failed = options_.retry_gate};
-  if (!publisher.healthy()) return {.looked = false, .failed = pair.options.polling_interval};
+  if (!look_at_health(*pair.publisher, pair.name.publisher))
+    return {.looked = false, .failed = pair.options.polling_interval};
 
   Epoch epoch{};
   Position position{};
@@ -184,9 +200,11 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
       }
     }
     const StoredEvent& culprit = events[at];
-    const std::string reason = "event " + culprit.id().str() + " at position " +
-                               std::to_string(static_cast<std::int64_t>(culprit.position())) + ": " +
-                               result.reason();
+    const std::string place = result.kind() == PublishResult::Kind::unavailable
+                                  ? "the receiver is unavailable"
+                                  : "event " + culprit.id().str() + " at position " +
+                                        std::to_string(static_cast<std::int64_t>(culprit.position()));
+    const std::string reason = place + ": " + result.reason();
     if (failure.dead_letter) {
       options_.metrics->increment_relay_dead_letters();
       options_.log(LogLevel::error, "postrider: topic '" + pair.name.topic + "', publisher '" +
@@ -305,6 +323,15 @@ void Scheduler::wake() noexcept {
   const MutexLock lock(mutex_);
   refresh_wanted_ = true;
   if (led_ > 0) changed_.notify_one();
+}
+
+void Scheduler::end_pauses() noexcept {
+  const MutexLock lock(mutex_);
+  for (const auto& pair : pairs_) {
+    if (pair->stage != Stage::timed || !pair->failing) continue;
+    pair->failing = false;
+    make_ready(*pair);
+  }
 }
 
 void Scheduler::start() {

@@ -10,6 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using Counter = testing::RecordingMetrics::Counter;
@@ -97,6 +98,50 @@ TEST_F(SchedulerTest, ATailThatIsTooSmallMakesLaggardsNotLosses) {
   clock_.advance(1s);
   run();
   EXPECT_EQ(slow->positions(), range(1, 30));
+}
+
+TEST_F(SchedulerTest, TheLogSaysOnceThatAPublisherIsNotHealthyAndOnceThatItIs) {
+  make();
+  const auto latch = add("t", "p");
+  add("u", "p");
+  lead("t", "p");
+  lead("u", "p");
+  run();
+  (void)logged();
+  for (int round = 0; round < 2; ++round) {
+    latch->set_healthy(false);
+    for (int i = 0; i < 5; ++i) {
+      append_and_run(1);
+      clock_.advance(1s);
+    }
+    EXPECT_THAT(logged(), ElementsAre(HasSubstr("publisher 'p' is not healthy")));
+    latch->set_healthy(true);
+    for (int i = 0; i < 5; ++i) {
+      clock_.advance(1s);
+      append_and_run(1);
+    }
+    EXPECT_THAT(logged(), ElementsAre(HasSubstr("publisher 'p' is healthy again")));
+  }
+}
+
+TEST_F(SchedulerTest, AResumeThatOvertakesTheWriteOfAStopIsNotForgotten) {
+  make();
+  PairOptions options;
+  options.max_failures = 1;
+  const auto latch = add("t", "p", options);
+  lead("t", "p");
+  run();
+  latch->answer([](auto) { return PublishResult::refused(0, "bad"); });
+  stream_.add(1);
+  scheduler_->wake();
+  while (scheduler_->step()) {
+  }
+  latch->answer({});
+  // FAILED here, not yet in the database, where somebody raises the epoch.
+  progress_.set({"t", "p"}, Epoch{2}, Position{0});
+  scheduler_->reconcile({{.name = {"t", "p"}, .epoch = Epoch{2}}});
+  run();
+  EXPECT_EQ(latch->positions(), range(1, 1));
 }
 
 TEST_F(SchedulerTest, HazardS14PollsThatFailAreNotEmpty) {

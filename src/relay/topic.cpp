@@ -19,7 +19,7 @@ bool has_key(const Tags& tags, const std::string& key) {
 }  // namespace
 
 void Topic::check() const {
-  check_text_bounds("cannot use a topic", "its name", name, 1, max_name_chars);
+  check_text_bounds("cannot use a topic", "name", name, 1, max_name_chars);
   const std::string what = "cannot use topic '" + name + "'";
   const auto bounded = [&](std::size_t size, std::string_view noun) {
     if (size > max_conditions) {
@@ -31,9 +31,9 @@ void Topic::check() const {
   bounded(required_tags.size(), "required tag");
   bounded(any_of_tags.size(), "any-of tag");
   bounded(exact_tags.size(), "exact tag");
-  for (const std::string& type : event_types) check_text_bounds(what, "an event type", type, 1, 128);
+  for (const std::string& type : event_types) check_text_bounds(what, "event type", type, 1, 128);
   for (const auto* keys : {&required_tags, &any_of_tags}) {
-    for (const std::string& key : *keys) check_text_bounds(what, "a tag's key", key, 1, Tag::max_key_chars);
+    for (const std::string& key : *keys) check_text_bounds(what, "tag's key", key, 1, Tag::max_key_chars);
   }
   for (const Tag& tag : exact_tags) tag.check();
 }

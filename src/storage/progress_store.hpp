@@ -101,9 +101,11 @@ class RelayAdminStore {
   virtual ~RelayAdminStore() = default;
 
   [[nodiscard]] virtual std::vector<PairStatus> list(const PairSelector& which) = 0;
-  /// Returns how many pairs were meant, changed or not.
+  /// Returns how many pairs were meant, changed or not. Where errors are forgotten the epoch is raised, so
+  /// that the leader begins anew and does not wait for its next attempt.
   virtual std::size_t change(const PairSelector& which, PairChange what) = 0;
-  /// Raises their epochs too, so that what their leaders are about to write is refused.
+  /// Raises their epochs too, so that what their leaders are about to write is refused. Errors are forgotten,
+  /// FAILED ones are ACTIVE again.
   virtual std::size_t move_to(const PairSelector& which, Position position) = 0;
   [[nodiscard]] virtual std::vector<DeadLetter> dead_letters(const PairSelector& which,
                                                              std::size_t limit) = 0;

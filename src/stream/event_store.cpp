@@ -42,6 +42,15 @@ void check_events(std::span<const AppendEvent> events) {
   }
 }
 
+void require_own(const Tx& tx, const Storage& storage) {
+  require_active(tx, cannot_append);
+  if (tx.kind() == storage.kind()) return;
+  throw Error(ErrorCode::wrong_storage, cannot_append,
+              "the transaction belongs to " + std::string(to_string(tx.kind())) + ", the event store to " +
+                  std::string(to_string(storage.kind())),
+              "use a transaction of the store's own storage");
+}
+
 AppendResult result_of(AppendVerdict verdict) {
   if (auto* appended = std::get_if<Appended>(&verdict)) return *appended;
   if (auto* conflict = std::get_if<Conflict>(&verdict)) return std::move(*conflict);
@@ -113,7 +122,7 @@ AppendResult EventStore::append_if(std::initializer_list<AppendEvent> events,
 
 Appended EventStore::append(Tx& tx, std::span<const AppendEvent> events) {
   check_events(events);
-  require_active(tx, cannot_append);
+  require_own(tx, parts_->storage);
   const auto appended = std::get<Appended>(result_of(parts_->store.append(tx, {.events = events})));
   if (!tx.adopted()) {
     static_cast<Transaction&>(tx).after_commit([hub = parts_->hub] { hub->wake(); });
@@ -124,12 +133,26 @@ Appended EventStore::append(Tx& tx, std::span<const AppendEvent> events) {
 AppendResult EventStore::append_if(Tx& tx, std::span<const AppendEvent> events,
                                    const AppendCondition& condition) {
   check_events(events);
-  require_active(tx, cannot_append);
+  require_own(tx, parts_->storage);
   AppendResult result = result_of(parts_->store.append(tx, {.events = events, .condition = &condition}));
   if (std::holds_alternative<Appended>(result) && !tx.adopted()) {
     static_cast<Transaction&>(tx).after_commit([hub = parts_->hub] { hub->wake(); });
   }
   return result;
+}
+
+Appended EventStore::append(Tx& tx, std::initializer_list<AppendEvent> events) {
+  return append(tx, std::span(events.begin(), events.size()));
+}
+
+AppendResult EventStore::append_if(Tx& tx, std::initializer_list<AppendEvent> events,
+                                   const AppendCondition& condition) {
+  return append_if(tx, std::span(events.begin(), events.size()), condition);
+}
+
+void EventStore::refuse_projector() {
+  throw Error(ErrorCode::invalid_argument, "cannot project events", "a projector has no apply",
+              "give it the function that makes its state of the events");
 }
 
 EventStream EventStore::read(Query query, const ReadOptions& options) {

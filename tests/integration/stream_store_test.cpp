@@ -80,6 +80,41 @@ TEST_P(StreamStoreTest, ProjectsEventsIntoStatesWithACursor) {
       (Conflict{Position{4}, "Withdrawn"}));
 }
 
+TEST_P(StreamStoreTest, AProjectorWithoutApplyIsRefused) {
+  EXPECT_EQ(refusal([&] { (void)store().project(Projector<int>{}); }), ErrorCode::invalid_argument)
+      << "also while there is nothing to apply";
+}
+
+TEST_P(StreamStoreTest, BuildersStandInTheListOfATransactionToo) {
+  Transaction tx = storage().begin();
+  store().append(tx, {AppendEvent::builder("A").tag("x", "1"), AppendEvent::builder("B").bytes("b")});
+  EXPECT_TRUE(std::holds_alternative<Conflict>(
+      store().append_if(tx, {AppendEvent::builder("C")}, {.query = Query::tag("x", "1")})));
+  EXPECT_TRUE(std::holds_alternative<Appended>(
+      store().append_if(tx, {AppendEvent::builder("D")}, {.query = Query::tag("x", "2")})));
+  tx.commit();
+  std::vector<std::pair<std::string, PayloadKind>> found;
+  for (const StoredEvent& event : store().read()) found.emplace_back(event.type(), event.payload_kind());
+  EXPECT_THAT(found,
+              ::testing::ElementsAre(std::pair("A", PayloadKind::json), std::pair("B", PayloadKind::bytes),
+                                     std::pair("D", PayloadKind::json)));
+}
+
+TEST_P(StreamStoreTest, ATransactionOfAnotherDatabaseIsRefusedInTheStoresName) {
+  test::TestDatabase other("sqlite");
+  Transaction tx = other.storage().begin();
+  try {
+    store().append(tx, {happened("A")});
+    FAIL() << "taken";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::wrong_storage);
+    EXPECT_THAT(error.what(),
+                ::testing::HasSubstr(backend() == "sqlite" ? "belongs to the file"
+                                                           : "the event store to " + backend()));
+    EXPECT_THAT(error.what(), ::testing::Not(::testing::HasSubstr("queue")));
+  }
+}
+
 TEST_P(StreamStoreTest, TellsWhetherSomethingExists) {
   EXPECT_FALSE(store().exists(Query::all()));
   store().append({happened("A", {{"x", "1"}})});

@@ -248,5 +248,29 @@ TEST_P(ProgressVerbs, HazardS12APublishersNameMeansAllItsPairsAndAPairOnlyItself
   EXPECT_EQ(admin.change(PairSelector::of_publisher("none"), PairChange::pause), 0U);
 }
 
+TEST_P(ProgressVerbs, ForgettingErrorsRaisesTheEpochSoThatTheLeaderSeesIt) {
+  ASSERT_THAT(take(node("a"), Taking::orphans, {wallets, payments}), SizeIs(2));
+  RelayAdminStore& admin = storage().relay_admin_store();
+  const auto fail = [&](int epoch, bool counted, bool stop) -> bool {
+    const PairFailure failure{
+        .name = wallets, .epoch = Epoch{epoch}, .error = "bad", .counted = counted, .stop = stop};
+    return store().fail({&failure, 1}).at(0);
+  };
+  ASSERT_TRUE(fail(1, true, false));
+  admin.change(PairSelector::all(), PairChange::resume);
+  EXPECT_EQ(cell(wallets, "epoch"), "2");
+  EXPECT_EQ(cell(wallets, "error_count"), "0");
+  EXPECT_EQ(cell(payments, "epoch"), "1") << "it has no errors, and what it is about to write is good";
+  ASSERT_TRUE(fail(2, false, false));
+  admin.change(PairSelector::all(), PairChange::reset);
+  EXPECT_EQ(cell(wallets, "epoch"), "3") << "an absence, which does not count, makes it pause too";
+  ASSERT_TRUE(fail(3, true, true));
+  ASSERT_EQ(cell(wallets, "status"), "FAILED");
+  admin.change(PairSelector::of_topic("payments"), PairChange::pause);
+  admin.move_to(PairSelector::all(), Position{0});
+  EXPECT_EQ(cell(wallets, "status"), "ACTIVE") << "past the event that was refused";
+  EXPECT_EQ(cell(payments, "status"), "PAUSED");
+}
+
 }  // namespace
 }  // namespace postrider::conformance
