@@ -58,9 +58,9 @@ TEST_P(LoggerRefusals, EventsWaitOnDiskUntilTheSetUpIsMendedAndTheOperatorIsTold
   {
     const std::lock_guard lock(mutex);
     EXPECT_EQ(said.size(), 11U) << "at once, then once a minute";
-    EXPECT_THAT(said[0],
-                AllOf(HasSubstr("takes no events: down; nothing is lost, events go to " + temp.file("spill")),
-                      HasSubstr(GetParam() == 404 ? "base_url" : "token")));
+    EXPECT_THAT(said[0], AllOf(HasSubstr("takes no events: down; events go to " + temp.file("spill") +
+                                         ", up to 10000 events"),
+                               HasSubstr(GetParam() == 404 ? "base_url" : "token")));
   }
   client->up();
   clock.advance(30s);
