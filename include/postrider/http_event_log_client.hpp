@@ -38,7 +38,8 @@ struct HttpClientOptions {
 ///
 /// 400, 409 and 422 refuse an event for good; 413 asks for fewer at once; 429 for a pause. Everything else
 /// but success is worth another try: also 401, 403 and 404, which speak of the set-up and not of the event, and
-/// a peer whose certificate is not to be trusted. The logger keeps the events on disk then, and says why.
+/// a peer whose certificate is not to be trusted. So is a 2xx whose body is no JSON object: a login page at a
+/// wrong address has stored nothing. The logger keeps the events on disk then, and says why.
 class HttpEventLogClient final : public EventLogClient {
  public:
   /// Throws Error(invalid_argument) for an option that cannot be.
