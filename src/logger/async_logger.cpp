@@ -100,7 +100,10 @@ struct AsyncEventLogger::Parts {
     return pushed;
   }
   bool log_slowly(Lane* lane, const EventLogEntry& entry, std::int64_t stamp) noexcept;
-  void tell_held_back(bool all) { ledger.tell_held_back(all); }
+  void tell_held_back(bool all) {
+    ledger.tell_held_back(all);
+    outlet->refusals.tell_held_back(all);
+  }
   void shutdown() noexcept;
   void end_senders(SteadyPoint deadline);
   void divert(const std::vector<EventRef>& events, LossReason reason) { outlet->divert(events, reason); }

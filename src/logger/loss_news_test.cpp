@@ -86,6 +86,31 @@ TEST_F(LossNews, AFullSpillFolderIsTold) {
                           AllOf(HasSubstr("the logger has ended: 15 logged"), HasSubstr("5 lost"))));
 }
 
+TEST_F(LossNews, RefusedEventsAreToldOnceAMinuteAndAMissingApplicationWithItsOption) {
+  client->answer([](auto) {
+    return SendResult{
+        .verdict = SendVerdict::rejected, .status = 422, .reason = "applicationId is missing or empty"};
+  });
+  AsyncEventLogger logger(client, telling(direct()));
+  logger.log(numbered(1));
+  ASSERT_TRUE(logger.flush());
+  EXPECT_THAT(taken_warnings(),
+              ElementsAre(AllOf(HasSubstr("has refused an event for good (422): applicationId is missing"),
+                                HasSubstr("Hint: set LoggerOptions::application_id"))));
+  log_numbers(logger, 2, 6);
+  ASSERT_TRUE(logger.flush());
+  EXPECT_THAT(taken_warnings(), ElementsAre());
+  ASSERT_TRUE(clock.await_waiters(2)) << "the replay and the news";
+  clock.advance(60s);
+  ASSERT_TRUE(await_warnings(1));
+  EXPECT_THAT(taken_warnings(), ElementsAre(HasSubstr("has refused 5 events for good since")));
+  EXPECT_EQ(logger.stats().dead, 6U);
+  log_numbers(logger, 7, 8);
+  ASSERT_TRUE(logger.flush());
+  logger.shutdown();
+  EXPECT_THAT(taken_warnings(), ElementsAre(HasSubstr("has refused 2 events for good")));
+}
+
 TEST_F(LossNews, WithoutALossTheEndIsARemark) {
   { AsyncEventLogger logger(client, telling(options())); }
   EXPECT_THAT(taken_warnings(), ElementsAre());

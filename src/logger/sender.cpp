@@ -58,8 +58,7 @@ void Outlet::divert(std::span<const EventRef> events, LossReason reason) {
 }
 
 bool Outlet::bury(std::string_view members, const SendItem& why) {
-  options.log(LogLevel::warning, "postrider: the event log has refused an event for good (" +
-                                     std::to_string(why.status) + "): " + why.reason);
+  refusals.heard(why);
   if (store == nullptr) return false;
   std::string line = R"({"status":)" + std::to_string(why.status) + R"(,"reason":)";
   append_json_string(line, why.reason);
