@@ -216,6 +216,17 @@ TEST(HttpClientTest, OAuthTokensAreFetchedOnceAndAgainBeforeTheyEnd) {
   EXPECT_THAT(requests[1].head, HasSubstr("Authorization: Bearer t1"));
 }
 
+TEST(HttpClientTest, OneThatIsSwitchedOffNeedsNoAddressAndSendsNothing) {
+  HttpEventLogClient client({.enabled = false});
+  EXPECT_EQ(client.send({{one}}).verdict, SendVerdict::transient);
+}
+
+TEST(HttpClientTest, OAuthWithoutItsAddressIsRefused) {
+  HttpClientOptions options{.base_url = "http://a"};
+  options.oauth.client_id = "me";
+  EXPECT_THROW(HttpEventLogClient{options}, Error);
+}
+
 TEST(HttpClientTest, OptionsThatCannotBeAreRefused) {
   EXPECT_THROW(HttpEventLogClient({.base_url = ""}), Error);
   EXPECT_THROW(HttpEventLogClient({.base_url = "file:///etc/passwd"}), Error);
