@@ -18,7 +18,8 @@
 
 namespace postrider {
 
-/// Why an event was lost. Every loss is counted under one of these, and told to the `on_loss` callback.
+/// Why an event was lost. Every loss is counted under one of these, told to the `on_loss` callback, and
+/// written of in the log: the first of a reason at once, then once a minute with the number since.
 enum class LossReason : std::uint8_t {
   queue_full,               ///< no room, and no spill folder
   retries_exhausted,        ///< all retries failed, and no spill folder
@@ -107,7 +108,7 @@ struct LoggerOptions {
   /// SIGTERM and SIGINT shut the logger down, and then do what they did before.
   bool handle_signals = false;
 
-  /// For entries that do not say it themselves.
+  /// For entries that do not say it themselves. The Event Log API refuses events without an application.
   std::string application_id{};
   std::string originating_system{};
   std::string user_id{};
@@ -211,6 +212,12 @@ class AsyncEventLogger::Builder {
     options_ = std::move(options);
     return *this;
   }
+  Builder& enabled(bool on) { return with(&LoggerOptions::enabled, on); }
+  Builder& application_id(std::string id) { return with(&LoggerOptions::application_id, std::move(id)); }
+  Builder& originating_system(std::string system) {
+    return with(&LoggerOptions::originating_system, std::move(system));
+  }
+  Builder& user_id(std::string id) { return with(&LoggerOptions::user_id, std::move(id)); }
   Builder& queue_capacity(std::size_t events) { return with(&LoggerOptions::queue_capacity, events); }
   Builder& max_retries(int retries) { return with(&LoggerOptions::max_retries, retries); }
   Builder& base_retry_delay(Duration delay) { return with(&LoggerOptions::base_retry_delay, delay); }
@@ -246,6 +253,10 @@ class AsyncEventLogger::Builder {
   Builder& ring(RingMode mode) { return with(&LoggerOptions::ring, mode); }
   Builder& full_policy(FullPolicy policy) { return with(&LoggerOptions::full_policy, policy); }
   Builder& on_loss(EventLossCallback callback) { return with(&LoggerOptions::on_loss, std::move(callback)); }
+  /// Both must outlive the logger.
+  Builder& clock(Clock& clock) { return with(&LoggerOptions::clock, &clock); }
+  Builder& metrics(MetricsExporter& metrics) { return with(&LoggerOptions::metrics, &metrics); }
+  Builder& log(LogCallback callback) { return with(&LoggerOptions::log, std::move(callback)); }
 
   /// Throws like the constructor.
   [[nodiscard]] std::unique_ptr<AsyncEventLogger> build() {

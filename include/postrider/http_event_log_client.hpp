@@ -31,14 +31,18 @@ struct HttpClientOptions {
   bool gzip = false;
   std::string ca_file{};  ///< instead of the system's certificates
   std::vector<std::pair<std::string, std::string>> headers{};
+  /// False: nothing is checked, and nothing is sent; each request counts as failed. For a logger that is
+  /// switched off and has no `base_url`.
+  bool enabled = true;
 };
 
 /// Posts to an Event Log API: one event to /v1/events, several to /v1/events/batch. Connections are kept.
 /// Follows no redirects. Thread-safe; as many requests at the same time as threads call.
 ///
 /// 400, 409 and 422 refuse an event for good; 413 asks for fewer at once; 429 for a pause. Everything else
-/// but success is worth another try: also 401, 403 and 404, which speak of the set-up and not of the event, and
-/// a peer whose certificate is not to be trusted. The logger keeps the events on disk then, and says why.
+/// but success is worth another try: also 401, 403 and 404, which speak of the set-up and not of the event,
+/// and a peer whose certificate is not to be trusted. So is a 2xx whose body is no JSON object: a login page
+/// at a wrong address has stored nothing. The logger keeps the events on disk then, and says why.
 class HttpEventLogClient final : public EventLogClient {
  public:
   /// Throws Error(invalid_argument) for an option that cannot be.

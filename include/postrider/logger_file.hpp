@@ -14,6 +14,7 @@ namespace postrider {
 ///     base-url = "https://eventlog.example.com"
 ///
 ///     [eventlog.async]
+///     application-id = "shop"        # the Event Log API refuses events without one
 ///     spillover-path = "./spillover"
 ///     batch-size = 100
 ///

@@ -89,6 +89,7 @@ struct AsyncEventLogger::Parts {
     if (replayer) replayer->start();
     failpoint("logger.start.replay");
     if (options.metrics != &MetricsExporter::none()) gauges.start();
+    news.start();
   }
 
   [[nodiscard]] bool push(Lane& lane, const EventLogEntry& entry, std::int64_t stamp) noexcept {
@@ -102,6 +103,10 @@ struct AsyncEventLogger::Parts {
   /// This is a child of the process that made the logger.
   [[nodiscard]] bool forked() const noexcept { return ForkCount::now() != birth; }
   bool log_slowly(Lane* lane, const EventLogEntry& entry, std::int64_t stamp) noexcept;
+  void tell_held_back(bool all) {
+    ledger.tell_held_back(all);
+    outlet->refusals.tell_held_back(all);
+  }
   void shutdown() noexcept;
   void end_senders(SteadyPoint deadline);
   void divert(const std::vector<EventRef>& events, LossReason reason) { outlet->divert(events, reason); }
@@ -130,6 +135,8 @@ struct AsyncEventLogger::Parts {
   Mutex flush_mutex;  // one flush at a time
   PeriodicTask gauges{options.replay_interval, *options.clock,
                       [this] { options.metrics->record_logger(stats()); }};
+  // What was held back is told soon after its time, also when nothing happens any more.
+  PeriodicTask news{LimitedNews::apart / 6, *options.clock, [this] { tell_held_back(false); }};
   std::unique_ptr<SignalHook> signals;
 };
 
@@ -249,12 +256,15 @@ void AsyncEventLogger::Parts::shutdown() noexcept {
   if (writer) writer->stop();  // the last: until now somebody may have come with an event
   failpoint("logger.stop.writer");
   gauges.stop();
+  news.stop();
+  tell_held_back(true);
   const LoggerStats books = stats();
   options.metrics->record_logger(books);
-  options.log(LogLevel::info, "postrider: the logger has ended: " + std::to_string(books.logged) +
-                                  " logged, " + std::to_string(books.delivered) + " delivered, " +
-                                  std::to_string(books.dead) + " dead, " + std::to_string(books.all_lost()) +
-                                  " lost, " + std::to_string(books.pending()) + " kept for the next start");
+  const LogLevel level = books.all_lost() > 0 ? LogLevel::warning : LogLevel::info;
+  options.log(level, "postrider: the logger has ended: " + std::to_string(books.logged) + " logged, " +
+                         std::to_string(books.delivered) + " delivered, " + std::to_string(books.dead) +
+                         " dead, " + std::to_string(books.all_lost()) + " lost, " +
+                         std::to_string(books.pending()) + " kept for the next start");
 }
 
 void AsyncEventLogger::Parts::end_senders(SteadyPoint deadline) {

@@ -29,6 +29,9 @@ TEST_F(AsyncLogger, DeliversInBatchesAndInOrder) {
 }
 
 TEST_F(AsyncLogger, TakesAListAndTheBuildersOptions) {
+  ManualClock clock;
+  testing::RecordingMetrics metrics;
+  std::string last_line;
   const auto logger = AsyncEventLogger::builder()
                           .client(client)
                           .options(options())
@@ -40,6 +43,14 @@ TEST_F(AsyncLogger, TakesAListAndTheBuildersOptions) {
                           .replay_rate(1000)
                           .retry_budget(0.25)
                           .spillover_path(temp.file("other"))
+                          .max_batch_wait(0us)
+                          .enabled(true)
+                          .application_id("shop")
+                          .originating_system("SHOP")
+                          .user_id("7")
+                          .clock(clock)
+                          .metrics(metrics)
+                          .log([&](LogLevel, std::string_view text) { last_line = text; })
                           .build();
   const std::vector<EventLogEntry> entries{numbered(1), numbered(2), numbered(3)};
   EXPECT_EQ(logger->log(entries), 3U);
@@ -52,6 +63,13 @@ TEST_F(AsyncLogger, TakesAListAndTheBuildersOptions) {
   EXPECT_EQ(logger->options().replay_rate, 1000U);
   EXPECT_EQ(logger->options().retry_budget, 0.25);
   EXPECT_TRUE(std::filesystem::exists(temp.path() / "other"));
+  EXPECT_EQ(logger->options().application_id, "shop");
+  EXPECT_EQ(logger->options().originating_system, "SHOP");
+  EXPECT_EQ(logger->options().user_id, "7");
+  EXPECT_EQ(logger->options().clock, &clock);
+  EXPECT_EQ(logger->options().metrics, &metrics);
+  logger->shutdown();
+  EXPECT_THAT(last_line, ::testing::HasSubstr("3 logged, 3 delivered"));
 }
 
 TEST_F(AsyncLogger, RefusesOptionsOutOfBoundsByName) {

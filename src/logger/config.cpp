@@ -5,17 +5,24 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <chrono>
+#include <type_traits>
 #include <vector>
 
 #include "core/nearest.hpp"
 #include "core/utf8.hpp"
+#include "logger/options.hpp"
 #include "logger/settings.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider {
 namespace {
 
+using logger::Bounds;
 using logger::Setting;
+namespace bounds = logger::bounds;
+
+constexpr Bounds<Duration> client_times{std::chrono::milliseconds{1}, bounds::day};
 
 /// The name comes with the type, so that messages have it and the tables have it once.
 template <std::size_t size>
@@ -31,11 +38,17 @@ struct Name {
 }
 
 template <class T>
-T number_in(std::string_view name, std::string_view value) {
+T number_in(std::string_view name, std::string_view value, T least, T most) {
   T number{};
   const char* const end = value.data() + value.size();
   const auto [stop, error] = std::from_chars(value.data(), end, number);
-  if (error != std::errc{} || stop != end) refuse(name, value, "a number");
+  // What is no number at all does not compare, either.
+  if (error != std::errc{} || stop != end || !(number >= least && number <= most)) {
+    constexpr bool whole = std::is_integral_v<T>;
+    const auto text = [](T bound) { return std::to_string(static_cast<std::int64_t>(bound)); };
+    refuse(name, value,
+           (whole ? "a whole number from " : "a number from ") + text(least) + " to " + text(most));
+  }
   return number;
 }
 
@@ -54,25 +67,27 @@ bool flag_in(std::string_view name, std::string_view value) {
   return word_in<bool, 2>(name, value, {{{"true", true}, {"false", false}}});
 }
 
-Duration milliseconds_in(std::string_view name, std::string_view value) {
-  constexpr std::int64_t most = std::int64_t{1} << 40U;
-  const auto count = number_in<std::int64_t>(name, value);
-  if (count < 0 || count > most) refuse(name, value, "milliseconds");
-  return std::chrono::milliseconds{count};
+Duration milliseconds_in(std::string_view name, std::string_view value, const Bounds<Duration>& range) {
+  using Milliseconds = std::chrono::milliseconds;
+  return Milliseconds{number_in<std::int64_t>(name, value,
+                                              std::chrono::ceil<Milliseconds>(range.least).count(),
+                                              std::chrono::floor<Milliseconds>(range.most).count())};
 }
 
 using O = LoggerOptions;
 using C = EventLogConfig;
 
 // Of LoggerOptions.
-template <Name name, auto member>
+template <Name name, auto member, const auto& range>
 constexpr Setting<O> count{name.text, false, [](O& options, std::string_view value) {
                              using T = std::remove_reference_t<decltype(options.*member)>;
-                             options.*member = number_in<T>(std::string("async.") + name.text, value);
+                             options.*member = number_in<T>(std::string("async.") + name.text, value,
+                                                            range.least, range.most);
                            }};
-template <Name name, auto member>
+template <Name name, auto member, const auto& range>
 constexpr Setting<O> time{name.text, false, [](O& options, std::string_view value) {
-                            options.*member = milliseconds_in(std::string("async.") + name.text, value);
+                            options.*member =
+                                milliseconds_in(std::string("async.") + name.text, value, range);
                           }};
 template <Name name, auto member>
 constexpr Setting<O> text{name.text, true,
@@ -83,8 +98,10 @@ constexpr Setting<O> flag{name.text, false, [](O& options, std::string_view valu
                           }};
 
 void set_size_mb(O& options, std::string_view value) {
-  const auto megabytes = number_in<std::uint32_t>("async.max-spillover-size-mb", value);
-  options.max_spillover_bytes = std::uint64_t{megabytes} * 1024 * 1024;
+  constexpr std::uint64_t mebibyte = 1024 * 1024;
+  const auto megabytes = number_in<std::uint64_t>("async.max-spillover-size-mb", value, 1,
+                                                  bounds::max_spillover_bytes.most / mebibyte);
+  options.max_spillover_bytes = megabytes * mebibyte;
 }
 void set_fsync(O& options, std::string_view value) {
   options.fsync = word_in<FsyncMode, 3>(
@@ -105,30 +122,30 @@ void set_nothing(O&, std::string_view) {}
 
 constexpr std::array async_table{
     flag<"enabled", &O::enabled>,
-    count<"queue-capacity", &O::queue_capacity>,
-    count<"max-retries", &O::max_retries>,
-    time<"base-retry-delay-ms", &O::base_retry_delay>,
-    time<"max-retry-delay-ms", &O::max_retry_delay>,
-    count<"retry-budget", &O::retry_budget>,
-    count<"circuit-breaker-threshold", &O::circuit_breaker_threshold>,
-    time<"circuit-breaker-reset-ms", &O::circuit_breaker_reset>,
+    count<"queue-capacity", &O::queue_capacity, bounds::queue_capacity>,
+    count<"max-retries", &O::max_retries, bounds::max_retries>,
+    time<"base-retry-delay-ms", &O::base_retry_delay, bounds::base_retry_delay>,
+    time<"max-retry-delay-ms", &O::max_retry_delay, bounds::max_retry_delay>,
+    count<"retry-budget", &O::retry_budget, bounds::retry_budget>,
+    count<"circuit-breaker-threshold", &O::circuit_breaker_threshold, bounds::circuit_breaker_threshold>,
+    time<"circuit-breaker-reset-ms", &O::circuit_breaker_reset, bounds::circuit_breaker_reset>,
     text<"spillover-path", &O::spillover_path>,
-    time<"replay-interval-ms", &O::replay_interval>,
-    count<"max-spillover-events", &O::max_spillover_events>,
+    time<"replay-interval-ms", &O::replay_interval, bounds::replay_interval>,
+    count<"max-spillover-events", &O::max_spillover_events, bounds::max_spillover_events>,
     Setting<O>{"max-spillover-size-mb", false, set_size_mb},
     Setting<O>{"virtual-threads", false, set_nothing},
-    count<"batch-size", &O::batch_size>,
-    count<"sender-threads", &O::sender_threads>,
-    time<"max-batch-wait-ms", &O::max_batch_wait>,
+    count<"batch-size", &O::batch_size, bounds::batch_size>,
+    count<"sender-threads", &O::sender_threads, bounds::sender_threads>,
+    time<"max-batch-wait-ms", &O::max_batch_wait, bounds::max_batch_wait>,
     Setting<O>{"fsync", false, set_fsync},
-    time<"fsync-interval-ms", &O::fsync_interval>,
-    count<"replay-batch-size", &O::replay_batch_size>,
-    count<"replay-rate", &O::replay_rate>,
+    time<"fsync-interval-ms", &O::fsync_interval, bounds::fsync_interval>,
+    count<"replay-batch-size", &O::replay_batch_size, bounds::replay_batch_size>,
+    count<"replay-rate", &O::replay_rate, bounds::replay_rate>,
     Setting<O>{"ring", false, set_ring},
-    count<"ring-bytes", &O::ring_bytes>,
+    count<"ring-bytes", &O::ring_bytes, bounds::ring_bytes>,
     Setting<O>{"full-policy", false, set_policy},
-    time<"block-timeout-ms", &O::block_timeout>,
-    time<"shutdown-timeout-ms", &O::shutdown_timeout>,
+    time<"block-timeout-ms", &O::block_timeout, bounds::block_timeout>,
+    time<"shutdown-timeout-ms", &O::shutdown_timeout, bounds::shutdown_timeout>,
     flag<"handle-signals", &O::handle_signals>,
     text<"application-id", &O::application_id>,
     text<"originating-system", &O::originating_system>,
@@ -141,7 +158,7 @@ constexpr Setting<C> client_text{name.text, true,
                                  [](C& config, std::string_view value) { config.client.*member = value; }};
 template <Name name, auto member>
 constexpr Setting<C> client_time{name.text, false, [](C& config, std::string_view value) {
-                                   config.client.*member = milliseconds_in(name.text, value);
+                                   config.client.*member = milliseconds_in(name.text, value, client_times);
                                  }};
 template <Name name, auto member>
 constexpr Setting<C> oauth_text{
@@ -181,7 +198,16 @@ void for_each_variable(const char* const* environment, std::string_view prefix, 
     std::string name(variable.substr(prefix.size(), equals - prefix.size()));
     std::transform(name.begin(), name.end(), name.begin(),
                    [](unsigned char c) { return c == '_' ? '-' : static_cast<char>(std::tolower(c)); });
-    take(name, variable.substr(equals + 1));
+    try {
+      take(name, variable.substr(equals + 1));
+    } catch (const Error& error) {
+      constexpr std::string_view from = "postrider: ";
+      std::string_view message = error.what();
+      if (message.starts_with(from)) message.remove_prefix(from.size());
+      throw Error(error.code(),
+                  "the environment variable " + utf8_repaired(variable.substr(0, equals)) + " is refused",
+                  std::string(message));
+    }
   }
 }
 

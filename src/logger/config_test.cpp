@@ -49,8 +49,13 @@ TEST(LoggerConfigTest, RefusesWhatIsNone) {
   };
   EXPECT_THAT(message("queue-capacty", "1"), HasSubstr("queue-capacty"));
   EXPECT_THAT(message("queue-capacity", "many"), HasSubstr("'many'"));
-  EXPECT_THAT(message("queue-capacity", "-1"), HasSubstr("a number"));
-  EXPECT_THAT(message("max-batch-wait-ms", "-1"), HasSubstr("milliseconds"));
+  EXPECT_THAT(message("queue-capacity", "-1"), HasSubstr("it must be a whole number from 1 to 10000000"));
+  EXPECT_THAT(message("queue-capacity", "1.5"), HasSubstr("it must be a whole number from 1 to 10000000"));
+  EXPECT_THAT(message("max-batch-wait-ms", "-1"), HasSubstr("it must be a whole number from 0 to 3600000"));
+  EXPECT_THAT(message("base-retry-delay-ms", "0"), HasSubstr("it must be a whole number from 1 to 86400000"));
+  EXPECT_THAT(message("max-spillover-size-mb", "0"), HasSubstr("from 1 to 1073741824"));
+  EXPECT_THAT(message("retry-budget", "-5"), HasSubstr("it must be a number from 0 to 10"));
+  EXPECT_THAT(message("retry-budget", "nan"), HasSubstr("it must be a number from 0 to 10"));
   EXPECT_THAT(message("ring", "disk"), HasSubstr("memory mapped"));
 }
 
@@ -62,7 +67,19 @@ TEST(LoggerConfigTest, TheEnvironmentIsApplied) {
   EXPECT_EQ(options.batch_size, 7U);
   EXPECT_EQ(options.ring, RingMode::mapped);
   const std::array<const char*, 2> misspelt{"EVENTLOG_ASYNC_BATCHSIZE=7", nullptr};
-  EXPECT_THROW(apply_environment(options, misspelt.data()), Error);
+  const auto message = [&](const auto& variables) -> std::string {
+    try {
+      apply_environment(options, variables.data());
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "taken";
+  };
+  EXPECT_THAT(message(misspelt), HasSubstr("the environment variable EVENTLOG_ASYNC_BATCHSIZE is refused"));
+  const std::array<const char*, 2> wrong{"EVENTLOG_ASYNC_BATCH_SIZE=1.5", nullptr};
+  EXPECT_THAT(message(wrong),
+              HasSubstr("EVENTLOG_ASYNC_BATCH_SIZE is refused: eventlog.async.batch-size cannot "
+                        "be '1.5': it must be a whole number from 1 to 10000"));
 }
 
 }  // namespace

@@ -121,7 +121,8 @@ EventLogEntry& EventLogEntry::put_extra(Field kind, std::string_view name, std::
   if (name.empty() || name.size() > longest || logger::is_reserved_member(name)) {
     throw Error(ErrorCode::invalid_argument,
                 "an extra cannot have the name '" + utf8_repaired(utf8_prefix(name, longest)) + "'",
-                "names have 1 to 128 bytes and differ from those of an entry's own fields",
+                "names have 1 to 128 bytes and differ from those of an entry's own fields, and from id and "
+                "receivedAt, which the Event Log API gives",
                 "choose another name");
   }
   const auto size = static_cast<std::uint16_t>(name.size());

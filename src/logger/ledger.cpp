@@ -6,6 +6,7 @@
 
 #include "core/failpoint.hpp"
 #include "core/what_of.hpp"
+#include "core/wording.hpp"
 
 namespace postrider {
 
@@ -37,6 +38,28 @@ thread_local constinit bool telling = false;
 /// The books have changed: what tests wait for. No lock is held here.
 void booked() {
   failpoint("logger.booked");
+}
+
+/// Which limit was reached, where one can be raised.
+std::string_view hint_for(LossReason reason) {
+  switch (reason) {
+    case LossReason::queue_full:
+    case LossReason::retries_exhausted:
+    case LossReason::retry_requeue_failed:
+    case LossReason::retry_executor_rejected:
+    case LossReason::shutdown_pending_retry:
+      return ". Hint: with a spillover_path it would have gone to disk";
+    case LossReason::spillover_queue_full:
+      return ". Hint: the disk does not keep up; raise queue_capacity and ring_bytes for bursts";
+    case LossReason::spillover_max_events:
+      return ". Hint: the spill folder is full; raise max_spillover_events";
+    case LossReason::spillover_max_size:
+      return ". Hint: the spill folder is full; raise max_spillover_bytes";
+    case LossReason::serialization:
+      return ". Hint: an entry may have about a sixteenth of ring_bytes";
+    default:
+      return "";
+  }
 }
 
 }  // namespace
@@ -167,6 +190,26 @@ void Ledger::refused(const EventLogEntry& entry, LossReason reason) noexcept {
 void Ledger::count_lost(LossReason reason, std::uint64_t count) noexcept {
   lost_[static_cast<std::size_t>(reason)] += count;
   options_.metrics->increment_logger_lost(reason, count);
+  LimitedNews& news = news_[static_cast<std::size_t>(reason)];
+  write_of_loss(reason, news.add(count, options_.clock->steady_now()));
+}
+
+void Ledger::tell_held_back(bool all) noexcept {
+  const SteadyPoint now = options_.clock->steady_now();
+  for (std::size_t i = 0; i < news_.size(); ++i) {
+    write_of_loss(static_cast<LossReason>(i), all ? news_[i].rest() : news_[i].due(now));
+  }
+}
+
+void Ledger::write_of_loss(LossReason reason, std::uint64_t count) noexcept {
+  if (count == 0) return;
+  try {
+    std::string text = "postrider: the logger has lost " + counted(count, "event") + ": ";
+    text.append(to_string(reason)).append(hint_for(reason));
+    options_.log(LogLevel::warning, text);
+  } catch (...) {
+    // Out of memory: the books have it, and the line at the end.
+  }
 }
 
 void Ledger::tell(const LostEvent& event) noexcept {

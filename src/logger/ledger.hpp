@@ -10,6 +10,7 @@
 
 #include "logger/entry_json.hpp"
 #include "logger/lane.hpp"
+#include "logger/limited_news.hpp"
 #include "postrider/async_logger.hpp"
 #include "postrider/detail/sync.hpp"
 
@@ -44,6 +45,9 @@ class Ledger {
   /// By `log()`.
   void refused(const EventLogEntry& entry, LossReason reason) noexcept;
 
+  /// Writes of the losses that were held back: `all`, or those whose time has come.
+  void tell_held_back(bool all) noexcept;
+
   /// The event as JSON, without braces. False when its record is damaged.
   [[nodiscard]] bool append_event(std::string& out, const EventRef& event) const;
   /// The same behind a pointer, which must have `event_room`: its end, or null.
@@ -66,6 +70,8 @@ class Ledger {
   void leave(const EventRef& event) noexcept;
   void count_lost(LossReason reason, std::uint64_t count) noexcept;
   void tell(const LostEvent& event) noexcept;
+  /// The line in the log, whether there is a callback or not.
+  void write_of_loss(LossReason reason, std::uint64_t count) noexcept;
 
   const LoggerOptions& options_;
   const EntryDefaults defaults_;
@@ -81,6 +87,7 @@ class Ledger {
   std::atomic<std::uint64_t> refused_{0};
   std::atomic<std::uint64_t> left_{0};
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(LossReason::count_of_reasons)> lost_{};
+  std::array<LimitedNews, static_cast<std::size_t>(LossReason::count_of_reasons)> news_{};
   std::array<std::atomic<std::uint64_t>, 2> outstanding_{};
 
   Mutex mutex_;

@@ -217,10 +217,10 @@ TEST_F(LoggerLosses, AnOpenCircuitWithoutASpillFolderHoldsAQueueFullAndSaysSo) {
   ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.all_lost() == 1; }));
   {
     const std::lock_guard lock(mutex);
-    ASSERT_EQ(said.size(), 1U);
+    ASSERT_GE(said.size(), 1U);
     EXPECT_THAT(said[0],
-                HasSubstr("takes no events: down; up to 10 events wait in memory, what comes then is "
-                          "lost: there is no spillover_path"));
+                HasSubstr("takes no events: down; there is no spillover_path: an event is lost after "
+                          "1 attempt at most, or when it comes while 10 events wait in memory"));
   }
   log_numbers(logger, 1, 30);
   // Ten in the queue, and perhaps the batch that a sender has given back to it; all others are lost by then.
@@ -311,7 +311,7 @@ TEST_F(LoggerLosses, ThePetResort75EventsWhileTheApiIsDownThenARestart) {
   AsyncEventLogger logger(client, resort);
   EXPECT_EQ(logger.stats().recovered, 75U);
   // No new traffic: only time passes.
-  ASSERT_TRUE(clock.await_waiters(1));
+  ASSERT_TRUE(clock.await_waiters(2)) << "the replay and the news";
   clock.advance(10s);
   ASSERT_TRUE(client->await_delivered(75));
   // What waited for a retry went to disk after what came while the circuit was open.

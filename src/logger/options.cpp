@@ -9,34 +9,46 @@
 namespace postrider::logger {
 
 LoggerOptions checked(LoggerOptions options) {
-  using namespace std::chrono_literals;
-  constexpr Duration day = 24h;
   const OptionCheck check("LoggerOptions");
-  check.count("queue_capacity", options.queue_capacity, 1, 10'000'000);
-  check.number("max_retries", options.max_retries, 0, 100);
-  check.time("base_retry_delay", options.base_retry_delay, 1us, day);
-  check.time("max_retry_delay", options.max_retry_delay, 1us, day);
+  check.count("queue_capacity", options.queue_capacity, bounds::queue_capacity.least,
+              bounds::queue_capacity.most);
+  check.number("max_retries", options.max_retries, bounds::max_retries.least, bounds::max_retries.most);
+  check.time("base_retry_delay", options.base_retry_delay, bounds::base_retry_delay.least,
+             bounds::base_retry_delay.most);
+  check.time("max_retry_delay", options.max_retry_delay, bounds::max_retry_delay.least,
+             bounds::max_retry_delay.most);
   if (options.max_retry_delay < options.base_retry_delay) {
     check.refuse("max_retry_delay", text_of(options.max_retry_delay),
                  "at least base_retry_delay, which is " + text_of(options.base_retry_delay));
   }
-  if (!(options.retry_budget >= 0 && options.retry_budget <= 10)) {
+  if (!(options.retry_budget >= bounds::retry_budget.least &&
+        options.retry_budget <= bounds::retry_budget.most)) {
     check.refuse("retry_budget", std::to_string(options.retry_budget), "between 0 and 10");
   }
-  check.number("circuit_breaker_threshold", options.circuit_breaker_threshold, 1, 1000);
-  check.time("circuit_breaker_reset", options.circuit_breaker_reset, 1ms, day);
-  check.count("batch_size", options.batch_size, 1, 10'000);
-  check.count("sender_threads", options.sender_threads, 1, 64);
-  check.time("max_batch_wait", options.max_batch_wait, 0us, 1h);
-  check.count("max_spillover_events", options.max_spillover_events, 1, 1'000'000'000'000);
-  check.count("max_spillover_bytes", options.max_spillover_bytes, 4096, std::uint64_t{1} << 50U);
-  check.time("fsync_interval", options.fsync_interval, 1ms, 1h);
-  check.time("replay_interval", options.replay_interval, 1ms, day);
-  check.count("replay_batch_size", options.replay_batch_size, 1, 10'000);
-  check.count("replay_rate", options.replay_rate, 0, 100'000'000);
-  check.count("ring_bytes", options.ring_bytes, 64 * 1024, std::size_t{1} << 30U);
-  check.time("block_timeout", options.block_timeout, 0us, day);
-  check.time("shutdown_timeout", options.shutdown_timeout, 0us, day);
+  check.number("circuit_breaker_threshold", options.circuit_breaker_threshold,
+               bounds::circuit_breaker_threshold.least, bounds::circuit_breaker_threshold.most);
+  check.time("circuit_breaker_reset", options.circuit_breaker_reset, bounds::circuit_breaker_reset.least,
+             bounds::circuit_breaker_reset.most);
+  check.count("batch_size", options.batch_size, bounds::batch_size.least, bounds::batch_size.most);
+  check.count("sender_threads", options.sender_threads, bounds::sender_threads.least,
+              bounds::sender_threads.most);
+  check.time("max_batch_wait", options.max_batch_wait, bounds::max_batch_wait.least,
+             bounds::max_batch_wait.most);
+  check.count("max_spillover_events", options.max_spillover_events, bounds::max_spillover_events.least,
+              bounds::max_spillover_events.most);
+  check.count("max_spillover_bytes", options.max_spillover_bytes, bounds::max_spillover_bytes.least,
+              bounds::max_spillover_bytes.most);
+  check.time("fsync_interval", options.fsync_interval, bounds::fsync_interval.least,
+             bounds::fsync_interval.most);
+  check.time("replay_interval", options.replay_interval, bounds::replay_interval.least,
+             bounds::replay_interval.most);
+  check.count("replay_batch_size", options.replay_batch_size, bounds::replay_batch_size.least,
+              bounds::replay_batch_size.most);
+  check.count("replay_rate", options.replay_rate, bounds::replay_rate.least, bounds::replay_rate.most);
+  check.count("ring_bytes", options.ring_bytes, bounds::ring_bytes.least, bounds::ring_bytes.most);
+  check.time("block_timeout", options.block_timeout, bounds::block_timeout.least, bounds::block_timeout.most);
+  check.time("shutdown_timeout", options.shutdown_timeout, bounds::shutdown_timeout.least,
+             bounds::shutdown_timeout.most);
   if (options.ring == RingMode::mapped && options.spillover_path.empty()) {
     check.refuse("ring", "mapped", "memory, unless spillover_path names the folder for its files");
   }

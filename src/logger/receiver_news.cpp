@@ -9,17 +9,20 @@
 namespace postrider::logger {
 namespace {
 
-constexpr Duration apart = std::chrono::minutes{1};
+constexpr Duration apart = LimitedNews::apart;
 
 /// What only a person can mend.
 std::string_view hint_for(int status) {
+  constexpr std::string_view other_address = ". Hint: is base_url that of an Event Log API?";
+  // It answers well, but not as one: a login page, for example.
+  if (status >= 200 && status < 300) return other_address;
   switch (status) {
     case 401:
     case 403:
       return ". Hint: are the token and its rights what the receiver wants?";
     case 404:
     case 405:
-      return ". Hint: is base_url that of an Event Log API?";
+      return other_address;
     default:
       return "";
   }
@@ -52,6 +55,33 @@ void ReceiverNews::heard(const SendResult& result) {
     }
   }
   log_(level, text);
+}
+
+void RefusalNews::heard(const SendItem& refusal) {
+  {
+    const MutexLock lock(mutex_);
+    last_ = refusal;
+  }
+  tell(news_.add(1, clock_.steady_now()));
+}
+
+void RefusalNews::tell_held_back(bool all) {
+  tell(all ? news_.rest() : news_.due(clock_.steady_now()));
+}
+
+void RefusalNews::tell(std::uint64_t count) {
+  if (count == 0) return;
+  std::string text = "postrider: the event log has refused " +
+                     (count == 1 ? std::string("an event") : counted(count, "event")) + " for good ";
+  if (count > 1) text += "since the last such line, the last of them ";
+  {
+    const MutexLock lock(mutex_);
+    text += "(" + std::to_string(last_.status) + "): " + last_.reason;
+    // By far the most common cause, and the same for every event.
+    if (last_.status == 422 && last_.reason.find("applicationId is missing") != std::string::npos)
+      text += ". Hint: set LoggerOptions::application_id (application-id in [eventlog.async])";
+  }
+  log_(LogLevel::warning, text);
 }
 
 }  // namespace postrider::logger

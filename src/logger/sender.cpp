@@ -43,9 +43,17 @@ SendResult Outlet::send(std::span<const OutgoingEvent> events) {
 }
 
 std::string Outlet::meanwhile(const LoggerOptions& options) {
-  if (!options.spillover_path.empty()) return "nothing is lost, events go to " + options.spillover_path;
-  return "up to " + counted(options.queue_capacity, "event") +
-         " wait in memory, what comes then is lost: there is no spillover_path";
+  if (!options.spillover_path.empty()) {
+    constexpr std::uint64_t mebibyte = 1024 * 1024;
+    const bool small = options.max_spillover_bytes < mebibyte;
+    return "events go to " + options.spillover_path + ", up to " +
+           counted(options.max_spillover_events, "event") + " and " +
+           (small ? counted(options.max_spillover_bytes, "byte")
+                  : std::to_string(options.max_spillover_bytes / mebibyte) + " MiB");
+  }
+  return "there is no spillover_path: an event is lost after " +
+         counted(static_cast<std::size_t>(options.max_retries) + 1, "attempt") +
+         " at most, or when it comes while " + counted(options.queue_capacity, "event") + " wait in memory";
 }
 
 void Outlet::divert(std::span<const EventRef> events, LossReason reason) {
@@ -55,8 +63,7 @@ void Outlet::divert(std::span<const EventRef> events, LossReason reason) {
 }
 
 bool Outlet::bury(std::string_view members, const SendItem& why) {
-  options.log(LogLevel::warning, "postrider: the event log has refused an event for good (" +
-                                     std::to_string(why.status) + "): " + why.reason);
+  refusals.heard(why);
   if (store == nullptr) return false;
   std::string line = R"({"status":)" + std::to_string(why.status) + R"(,"reason":)";
   append_json_string(line, why.reason);

@@ -29,7 +29,8 @@ struct Outlet {
         gate(the_gate),
         store(the_store),
         writer(the_writer),
-        news(meanwhile(the_options), the_options.log, *the_options.clock) {}
+        news(meanwhile(the_options), the_options.log, *the_options.clock),
+        refusals(the_options.log, *the_options.clock) {}
 
   EventLogClient& client;
   const LoggerOptions& options;
@@ -39,6 +40,7 @@ struct Outlet {
   SpillStore* store;    ///< null without a spill folder …
   SpillWriter* writer;  ///< … and so is this
   ReceiverNews news;
+  RefusalNews refusals;
   std::atomic<bool> stopping{false};
 
   /// Sends, and tells the gate what came of it. The gate has been entered.

@@ -40,7 +40,8 @@ constexpr std::array<Field, 10> fields{{
     {.name = "idempotencyKey", .column = &Entry::idempotency_key, .most = EntryLimits::name},
 }};
 constexpr std::string_view timestamp = "timestamp";
-/// What we say about an entry. A client that sends back what it has read must not have them kept as its own.
+/// What we say about an entry ourselves: kept as a client's own they could not be returned, and dropped they
+/// would be missed.
 constexpr std::array<std::string_view, 2> ours{"id", "receivedAt"};
 
 std::string_view view(const json::string& text) {
@@ -110,6 +111,8 @@ class EntryParser {
       take_text(*field, value);
     } else if (std::find(ours.begin(), ours.end(), name) == ours.end()) {
       extras[name] = value;
+    } else if (!value.is_null()) {
+      refuse(pointer(name), "reserved", std::string(name) + " is given by the API; choose another name");
     }
   }
 

@@ -231,6 +231,13 @@ void EventLogApi::post_one(const Request& request, const Reply& reply) {
 }
 
 void EventLogApi::post_batch(const Request& request, const Reply& reply) {
+  if (!request.header("Idempotency-Key").empty()) {
+    reply(to_response(Problem{.status = 400,
+                              .code = "idempotency-key-header",
+                              .detail = "a batch has no idempotency key of its own",
+                              .hint = "give each event its own idempotencyKey, and leave the header out"}));
+    return;
+  }
   std::vector<Entry> valid;
   auto items = std::make_shared<Items>();
   {

@@ -59,6 +59,25 @@ TEST_P(EventLogApiTest, HazardL3ARepeatReturnsTheFirstId) {
   EXPECT_EQ(rows(), 1);
 }
 
+TEST_P(EventLogApiTest, AKeyForAWholeBatchIsRefused) {
+  const HttpAnswer answer = ask("POST", "/v1/events/batch", "[" + event() + "]", "Idempotency-Key: k\r\n");
+  EXPECT_EQ(answer.status, 400);
+  EXPECT_EQ(object(answer).at("code"), "idempotency-key-header");
+  EXPECT_EQ(rows(), 0);
+}
+
+TEST_P(EventLogApiTest, MembersThatTheApiGivesItselfAreRefused) {
+  const HttpAnswer answer = ask("POST", "/v1/events", event(R"(,"id":"7","receivedAt":"x")"));
+  EXPECT_EQ(answer.status, 422);
+  const json::object problem = object(answer);
+  const json::array& errors = problem.at("errors").as_array();
+  ASSERT_EQ(errors.size(), 2U);
+  EXPECT_EQ(errors[0].at("field"), "/id");
+  EXPECT_EQ(errors[1].at("field"), "/receivedAt");
+  EXPECT_EQ(errors[1].at("code"), "reserved");
+  EXPECT_EQ(rows(), 0);
+}
+
 TEST_P(EventLogApiTest, HazardL2OneBadItemDoesNotRefuseItsNeighbours) {
   const std::string batch = "[" + event(R"(,"idempotencyKey":"k1","step":"1")") +
                             R"(,{"applicationId":"a"},)" + event(R"(,"step":"2","timestamp":"yesterday")") +

@@ -277,7 +277,7 @@ TEST_P(HostileInput, OddEventsThatAreTakenComeBack) {
   EXPECT_EQ(back(R"(,"timestamp":"1000-01-01T00:00:00Z")").at("timestamp"), "1000-01-01T00:00:00Z");
   EXPECT_EQ(back(R"(,"timestamp":"1969-12-31T23:59:59.999999Z")").at("timestamp"),
             "1969-12-31T23:59:59.999999Z");
-  EXPECT_NE(back(R"(,"id":"7","receivedAt":"x")").at("receivedAt"), "x") << "these are ours";
+  EXPECT_NE(back(R"(,"id":null,"receivedAt":null)").at("receivedAt"), nullptr) << "these are ours";
 }
 
 TEST_P(HostileInput, Framing) {

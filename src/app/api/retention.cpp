@@ -40,6 +40,10 @@ Duration parse_age(std::string_view option, std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
   const std::int64_t seconds = unit.size() == 1 ? seconds_of(unit.front()) : 0;
+  if (error == std::errc{} && seconds != 0 && count == 0) {
+    throw Error(ErrorCode::invalid_argument, std::string(option) + " '" + std::string(text) + "' is refused",
+                "an age is more than nothing: every event would be removed", "write 1s if that is meant");
+  }
   if (error != std::errc{} || count < 1 || seconds == 0 || count > most / seconds) {
     throw Error(ErrorCode::invalid_argument, std::string(option) + " '" + std::string(text) + "' is refused",
                 "it is no time", "write a whole number and s, m, h, d or w, as in 90d");

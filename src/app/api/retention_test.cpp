@@ -57,6 +57,15 @@ TEST(ParseAge, KnowsItsUnits) {
   }
 }
 
+TEST(ParseAge, NoAgeIsRefusedForWhatItWouldDo) {
+  try {
+    (void)parse_age("--older-than", "0s");
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("every event would be removed"), std::string::npos);
+  }
+}
+
 TEST(PurgeEntries, GoesOnUntilThereAreNoneAndSaysHowFarItIs) {
   FakeStore store;
   store.old = 2 * static_cast<std::int64_t>(purge_batch) + 7;

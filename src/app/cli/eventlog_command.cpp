@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <boost/url.hpp>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <ctime>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -74,18 +76,59 @@ std::string url_of(const ListenAddress& address, std::uint16_t port) {
   return "http://" + (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(port);
 }
 
+/// Opening would make the file, and a typing error look like an empty log.
+void require_file(const std::string& url) {
+  constexpr std::string_view scheme = "sqlite:";
+  if (!url.starts_with(scheme)) return;
+  std::string_view path = std::string_view(url).substr(scheme.size());
+  if (path.starts_with("//")) path.remove_prefix(2);
+  if (path.empty() || std::filesystem::exists(path)) return;
+  throw Error(ErrorCode::unavailable, "cannot purge " + url, "there is no such file",
+              "is --storage the one that `postrider eventlog` serves?");
+}
+
+int purge(const PurgeOptions& options, Duration age) {
+  const TimePoint time = Clock::system().now() - age;
+  StorageOptions storage_options;
+  storage_options.schema = Identifier(options.schema);
+  storage_options.log = log_to_stderr(LogLevel::warning);
+  const std::unique_ptr<Storage> storage = open(options.storage, storage_options);
+  EntryStore& store = storage->entry_store();
+  const std::int64_t all = store.count_before(time);
+  const std::string which = " events from before " + api::format_time(time);
+  if (options.dry_run) {
+    std::cout << "postrider: there are " << all << which << "; nothing was removed" << std::endl;
+    return 0;
+  }
+  SteadyPoint next_line = Clock::system().steady_now() + pause_between_lines;
+  const std::int64_t removed = api::purge_entries(store, time, [&](std::int64_t so_far) {
+    if (Clock::system().steady_now() >= next_line) {
+      next_line += pause_between_lines;
+      std::cout << "postrider: removed " << so_far << " of " << std::max(all, so_far) << std::endl;
+    }
+    return true;
+  });
+  std::cout << "postrider: removed " << removed << which << std::endl;
+  return 0;
+}
+
 }  // namespace
 
 ListenAddress parse_listen(std::string_view text) {
   const std::string what = "cannot listen on '" + std::string(text) + "'";
   const auto authority = boost::urls::parse_authority(boost::urls::string_view(text.data(), text.size()));
   if (!authority.has_value() || !authority->has_port() || authority->has_userinfo() ||
-      (authority->port_number() == 0 && authority->port() != "0")) {
+      authority->port().empty()) {
     throw Error(ErrorCode::invalid_argument, what, "it is no address with a port",
                 "write it as in 127.0.0.1:3000 or [::1]:3000");
   }
   ListenAddress address;
-  address.port = authority->port_number();
+  // Not `port_number`, which takes 99999 for another one. The parser has seen that there are digits only.
+  const std::string port(authority->port());
+  if (std::from_chars(port.data(), port.data() + port.size(), address.port).ec != std::errc{}) {
+    throw Error(ErrorCode::invalid_argument, what, "ports go up to 65535",
+                "write it as in 127.0.0.1:3000; port 0 lets the system choose");
+  }
   bool loopback = false;
   if (authority->host_type() == boost::urls::host_type::ipv4) {
     loopback = authority->host_ipv4_address().is_loopback();
@@ -148,28 +191,18 @@ int run_eventlog(const EventlogOptions& options) {
 
 int run_purge(const PurgeOptions& options) {
   const Duration age = api::parse_age("--older-than", options.older_than);
-  const TimePoint time = Clock::system().now() - age;
-  StorageOptions storage_options;
-  storage_options.schema = Identifier(options.schema);
-  storage_options.log = log_to_stderr(LogLevel::warning);
-  const std::unique_ptr<Storage> storage = open(options.storage, storage_options);
-  EntryStore& store = storage->entry_store();
-  const std::int64_t all = store.count_before(time);
-  const std::string which = " events from before " + api::format_time(time);
-  if (options.dry_run) {
-    std::cout << "postrider: there are " << all << which << "; nothing was removed" << std::endl;
-    return 0;
+  require_file(options.storage);
+  try {
+    return purge(options, age);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::schema) throw;
+    // The library's hint is for programs.
+    throw Error(
+        ErrorCode::schema, "cannot purge the event log",
+        "the tables of the event log are not there, or those of another version",
+        "are --storage and --schema those that `postrider eventlog` serves? It makes and migrates the "
+        "tables when it starts");
   }
-  SteadyPoint next_line = Clock::system().steady_now() + pause_between_lines;
-  const std::int64_t removed = api::purge_entries(store, time, [&](std::int64_t so_far) {
-    if (Clock::system().steady_now() >= next_line) {
-      next_line += pause_between_lines;
-      std::cout << "postrider: removed " << so_far << " of " << std::max(all, so_far) << std::endl;
-    }
-    return true;
-  });
-  std::cout << "postrider: removed " << removed << which << std::endl;
-  return 0;
 }
 
 }  // namespace postrider::cli

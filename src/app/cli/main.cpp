@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `postrider`. Exit codes: 0 all went well, 1 it failed, 2 the command line was wrong.
 #include <CLI/CLI.hpp>
+#include <array>
 #include <exception>
 #include <iostream>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "app/cli/eventlog_command.hpp"
+#include "core/nearest.hpp"
 #include "core/what_of.hpp"
 
 namespace {
@@ -61,6 +65,15 @@ CLI::App* add_eventlog(CLI::App& app, postrider::cli::EventlogOptions& options) 
   return command;
 }
 
+void say_unknown(const std::string& command) {
+  constexpr std::array<std::string_view, 2> commands{"eventlog", "version"};
+  const std::string_view nearest = postrider::nearest_of(command, commands);
+  std::cerr << "postrider: there is no command '" << command << "'. Hint: "
+            << (nearest.empty() ? std::string("postrider --help lists them")
+                                : "did you mean " + std::string(nearest) + "?")
+            << '\n';
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Postrider: durable events, on the database you already have", "postrider"};
   app.require_subcommand(1);
@@ -76,6 +89,11 @@ int run(int argc, char** argv) {
     if (serve->parsed() && serve->get_subcommands().empty() && eventlog.storage.empty()) {
       throw CLI::RequiredError("--storage");
     }
+  } catch (const CLI::RequiredError& error) {
+    const std::vector<std::string> rest = app.remaining();
+    if (!app.get_subcommands().empty() || rest.empty()) return app.exit(error) == 0 ? 0 : 2;
+    say_unknown(rest.front());
+    return 2;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }

@@ -6,6 +6,7 @@
 #include <boost/json.hpp>
 #include <charconv>
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <thread>
@@ -217,6 +218,30 @@ TEST_F(ProgramTest, PurgeRemovesOldEventsAndADryRunOnlyCountsThem) {
   EXPECT_EQ(nowhere.wait().value().code, 2) << "--storage is needed";
 }
 
+TEST_F(ProgramTest, PurgeMakesNoFileAndSpeaksToSomebodyAtACommandLine) {
+  const auto purge = [&] {
+    // The shell joins what goes to standard error.
+    ChildProcess child({"/bin/sh", "-c",
+                        std::string(POSTRIDER_PROGRAM_PATH) + " eventlog purge --older-than 1d --storage " +
+                            url_ + " 2>&1"});
+    std::string line = child.read_line().value_or("");
+    EXPECT_EQ(child.wait().value().code, 1);
+    return line;
+  };
+  EXPECT_THAT(purge(), ::testing::AllOf(HasSubstr("there is no such file"), HasSubstr("--storage")));
+  EXPECT_FALSE(std::filesystem::exists(dir_.file("events.db")));
+  (void)open(url_);  // an empty one
+  EXPECT_THAT(purge(), ::testing::AllOf(HasSubstr("cannot purge"), HasSubstr("--schema"),
+                                        ::testing::Not(HasSubstr("storage->migrate"))));
+}
+
+TEST_F(ProgramTest, AnUnknownCommandIsNamed) {
+  ChildProcess child({"/bin/sh", "-c", std::string(POSTRIDER_PROGRAM_PATH) + " eventlg --listen x 2>&1"});
+  EXPECT_EQ(child.read_line().value_or(""),
+            "postrider: there is no command 'eventlg'. Hint: did you mean eventlog?");
+  EXPECT_EQ(child.wait().value().code, 2);
+}
+
 TEST_F(ProgramTest, SaysItsVersionAndItsUsage) {
   ChildProcess version({POSTRIDER_PROGRAM_PATH, "version"});
   EXPECT_THAT(version.read_line().value_or(""), ::testing::StartsWith("postrider "));
@@ -243,8 +268,9 @@ TEST(ParseListen, LoopbackOnly) {
       EXPECT_EQ(error.code(), ErrorCode::unsupported) << open_to_all;
     }
   }
-  for (const char* wrong : {"", "3000", ":3000", "127.0.0.1", "127.0.0.1:", "127.0.0.1:70000", "127.0.0.1:x",
-                            "example.org:80", "a@127.0.0.1:80"}) {
+  for (const char* wrong :
+       {"", "3000", ":3000", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:70000",
+        "127.0.0.1:99999", "127.0.0.1:4294970296", "127.0.0.1:x", "example.org:80", "a@127.0.0.1:80"}) {
     EXPECT_THROW((void)parse_listen(wrong), Error) << wrong;
   }
 }

@@ -56,11 +56,17 @@ EventLogConfig read_event_log_config(const std::string& path, const char* const*
   }
   EventLogConfig config;
   for (const ConfigValue& value : file.values()) {
+    if (value.table.empty() && is_ours(value.name)) {
+      file.refuse(value.line, value.name + " cannot be " + value.text, "it must be a table",
+                  "write [eventlog] and its options below");
+    }
     if (value.table == "eventlog") apply(file, value, logger::event_log_settings(), config);
     if (value.table == "eventlog.async") apply(file, value, logger::async_settings(), config.logger);
   }
   apply_environment(config, environment);
   config.logger.enabled = config.logger.enabled && config.enabled;
+  // Who is switched off needs no address.
+  config.client.enabled = config.logger.enabled || !config.client.base_url.empty();
   return config;
 }
 

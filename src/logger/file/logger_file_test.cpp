@@ -156,6 +156,12 @@ TEST_F(LoggerFile, EitherSwitchTurnsItOff) {
   EXPECT_TRUE(read("[eventlog]\nenabled = false\n", {"EVENTLOG_ENABLED=true"}).logger.enabled);
 }
 
+TEST_F(LoggerFile, WhoIsSwitchedOffNeedsNoAddress) {
+  EXPECT_FALSE(read("[eventlog]\nenabled = false\n").client.enabled);
+  EXPECT_TRUE(read("[eventlog]\nenabled = false\nbase-url = \"http://a\"\n").client.enabled);
+  EXPECT_TRUE(read("").client.enabled) << "the client says that the address is missing";
+}
+
 TEST_F(LoggerFile, WhatIsWrongIsRefusedWithItsLine) {
   EXPECT_THAT(refusal("[eventlog.async]\n\nqueue-capacty = 1\n"),
               AllOf(HasSubstr(path + ", line 3: there is no option 'queue-capacty' in [eventlog.async]"),
@@ -167,12 +173,17 @@ TEST_F(LoggerFile, WhatIsWrongIsRefusedWithItsLine) {
                     EndsWith("did you mean eventlog.async?")));
   EXPECT_THAT(refusal("[eventlog.async]\nbatch-size = 1\nring = \"disk\"\n"),
               HasSubstr("line 3: eventlog.async.ring cannot be 'disk': it must be one of memory mapped"));
-  EXPECT_THAT(refusal("[eventlog.async]\nbatch-size = -1\n"),
-              HasSubstr("line 2: eventlog.async.batch-size cannot be '-1': it must be a number"));
+  EXPECT_THAT(
+      refusal("[eventlog.async]\nbatch-size = -1\n"),
+      HasSubstr(
+          "line 2: eventlog.async.batch-size cannot be '-1': it must be a whole number from 1 to 10000"));
   EXPECT_THAT(refusal("[eventlog.async]\nbatch-size = 1.5\n"), HasSubstr("line 2"));
   EXPECT_THAT(refusal("[eventlog.async]\nspillover-path = false\n"),
               HasSubstr("line 2: eventlog.async.spillover-path cannot be false: it must be a text"));
   EXPECT_THAT(refusal("[eventlog.async]\nbatch-size = [1, 2]\n"), HasSubstr("'batch-size[0]'"));
+  EXPECT_THAT(refusal("title = \"x\"\neventlog = 3\n"),
+              AllOf(HasSubstr("line 2: eventlog cannot be 3: it must be a table"), HasSubstr("[eventlog]")));
+  EXPECT_THAT(refusal("eventlog = [3]\n"), HasSubstr("line 1: eventlog[0] cannot be 3"));
   EXPECT_THAT(refusal("[[eventlog]]\nenabled = true\n"),
               HasSubstr("line 1: there is no table 'eventlog[0]'"));
   EXPECT_THAT(refusal("[eventlog.async]\nbatch-size 1\n"), HasSubstr("line 2: column "));

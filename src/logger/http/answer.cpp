@@ -61,6 +61,7 @@ SendItem item_of(const bj::value& result) {
 SendResult judge_answer(int status, std::string_view body, std::string_view retry_after, std::size_t events,
                         TimePoint now) {
   constexpr std::size_t longest_reason = 500;
+  constexpr std::size_t page_beginning = 100;  // enough to know a page by
   SendResult result;
   result.verdict = verdict_of(status);
   result.status = status;
@@ -70,10 +71,17 @@ SendResult judge_answer(int status, std::string_view body, std::string_view retr
         "HTTP " + std::to_string(status) + ": " + utf8_repaired(utf8_prefix(body, longest_reason));
     return result;
   }
+  const auto object = object_in(body);
+  if (!object) {
+    // A login page, a proxy's greeting: whoever says so has stored nothing.
+    return {.verdict = SendVerdict::transient,
+            .status = status,
+            .reason = "HTTP " + std::to_string(status) + ", but the answer is no JSON object: '" +
+                      utf8_repaired(utf8_prefix(body, page_beginning)) + "'"};
+  }
   if (events < 2) return result;
   // Without an account of each event nobody knows what was stored. They are sent again, with their keys.
-  const auto object = object_in(body);
-  const bj::value* const results = object ? object->if_contains("results") : nullptr;
+  const bj::value* const results = object->if_contains("results");
   if (results == nullptr || !results->is_array() || results->get_array().size() != events) {
     return {.verdict = SendVerdict::transient,
             .status = status,

@@ -93,9 +93,15 @@ void check(const HttpClientOptions& options) {
   const auto one_line = [](const std::string& text) {
     return text.find_first_of("\r\n") == std::string::npos;
   };
+  if (!options.enabled) return;
   if (!is_http(options.base_url)) refuse("base_url", "it must begin with http:// or https://");
   if (!options.oauth.token_url.empty() && !is_http(options.oauth.token_url)) {
     refuse("oauth.token_url", "it must begin with http:// or https://");
+  }
+  const OAuthOptions& oauth = options.oauth;
+  if (oauth.token_url.empty() &&
+      !(oauth.client_id.empty() && oauth.client_secret.empty() && oauth.scope.empty())) {
+    refuse("oauth.token_url", "there are a client_id, a client_secret or a scope, and nowhere to use them");
   }
   if (!options.oauth.token_url.empty() && !options.bearer_token.empty()) {
     refuse("bearer_token", "there is oauth as well; give one of them");
@@ -247,6 +253,8 @@ void HttpEventLogClient::cancel() noexcept {
 
 SendResult HttpEventLogClient::send(std::span<const OutgoingEvent> events) {
   if (events.empty()) return {};
+  if (!parts_->options.enabled)
+    return {.verdict = SendVerdict::transient, .reason = "the client is switched off"};
   const bool many = events.size() > 1;
   std::size_t size = 2;
   for (const OutgoingEvent& event : events) size += event.members.size() + 3;

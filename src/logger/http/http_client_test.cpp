@@ -57,13 +57,24 @@ TEST(HttpClientTest, EachStatusHasItsMeaning) {
                                         {500, V::transient},
                                         {502, V::transient},
                                         {503, V::transient}}) {
-    Peer peer([code = status](const PeerRequest&, int) { return Peer::answer(code, "why"); });
+    Peer peer([code = status](const PeerRequest&, int) { return Peer::answer(code, R"({"detail":"why"})"); });
     const SendResult result = send_to(peer.url());
     EXPECT_EQ(result.verdict, verdict) << status;
     EXPECT_EQ(result.status, status);
     if (verdict == V::delivered) continue;
     EXPECT_THAT(result.reason, HasSubstr("why"));
   }
+}
+
+TEST(HttpClientTest, ASuccessThatIsNoJsonObjectDeliversNothing) {
+  for (const char* body : {"<html>Please log in</html>", "", "[]", "\"ok\"", "{"}) {
+    Peer peer([&](const PeerRequest&, int) { return Peer::answer(200, body); });
+    const SendResult result = send_to(peer.url());
+    EXPECT_EQ(result.verdict, SendVerdict::transient) << body;
+    EXPECT_EQ(result.status, 200);
+    EXPECT_THAT(result.reason, HasSubstr("the answer is no JSON object: '" + std::string(body) + "'"));
+  }
+  EXPECT_THAT(judge_answer(200, "<html>", "", 2, {}).reason, HasSubstr("no JSON object"));
 }
 
 TEST(HttpClientTest, RetryAfterIsHeard) {
@@ -156,7 +167,7 @@ TEST(HttpClientTest, AnAnswerWithoutEndIsNotRead) {
 }
 
 TEST(HttpClientTest, BodiesAreCompressedWhenAskedFor) {
-  Peer peer([](const PeerRequest&, int) { return Peer::answer(201); });
+  Peer peer([](const PeerRequest&, int) { return Peer::answer(201, "{}"); });
   EXPECT_EQ(send_to(peer.url(), {one}, {.gzip = true}).verdict, SendVerdict::delivered);
   const auto requests = peer.requests();
   EXPECT_THAT(requests[0].head, HasSubstr("Content-Encoding: gzip"));
@@ -185,7 +196,7 @@ TEST(HttpClientTest, OAuthTokensAreFetchedOnceAndAgainBeforeTheyEnd) {
           200, R"({"access_token":"t)" + std::to_string(tokens) + R"(","expires_in":)" + seconds + "}");
     }
     if (revoked.exchange(false)) return Peer::answer(401);
-    return Peer::answer(201, request.head);
+    return Peer::answer(201, "{}");
   });
   HttpClientOptions options{.base_url = peer.url()};
   options.oauth = {
@@ -203,6 +214,17 @@ TEST(HttpClientTest, OAuthTokensAreFetchedOnceAndAgainBeforeTheyEnd) {
   EXPECT_EQ(requests[0].body, "grant_type=client_credentials&scope=a%20b");
   EXPECT_THAT(requests[0].head, HasSubstr("Authorization: Basic bWU6cw=="));
   EXPECT_THAT(requests[1].head, HasSubstr("Authorization: Bearer t1"));
+}
+
+TEST(HttpClientTest, OneThatIsSwitchedOffNeedsNoAddressAndSendsNothing) {
+  HttpEventLogClient client({.enabled = false});
+  EXPECT_EQ(client.send({{one}}).verdict, SendVerdict::transient);
+}
+
+TEST(HttpClientTest, OAuthWithoutItsAddressIsRefused) {
+  HttpClientOptions options{.base_url = "http://a"};
+  options.oauth.client_id = "me";
+  EXPECT_THROW(HttpEventLogClient{options}, Error);
 }
 
 TEST(HttpClientTest, OptionsThatCannotBeAreRefused) {
