@@ -108,7 +108,8 @@ struct BackoffStatus {
   Duration delay{};              ///< between the last poll, or attempt, and the next
   bool backing_off = false;      ///< idle, and polled more rarely than at the polling interval
   /// The last attempt failed, its publisher was not healthy, or this node's lease is in doubt: not before
-  /// `until`, whatever is appended. `RelayAdmin::resume` and `reset`, and `Relay::wake`, end it.
+  /// `until`, whatever is appended. `Relay::wake` ends it; after a failure also `RelayAdmin::resume` and
+  /// `reset`.
   bool retrying = false;
   std::optional<TimePoint> until{};  ///< the next poll or attempt; empty while it publishes, or is not ACTIVE
 };
