@@ -82,7 +82,8 @@ TEST(EventLogEntryTest, ExtrasKeepTheirTypes) {
 
 TEST(EventLogEntryTest, RefusesWhatWouldBreakTheLine) {
   EventLogEntry entry;
-  for (const char* name : {"", "step", "idempotencyKey", "spillSeq", "xxh3", "timestamp", "id", "receivedAt"}) {
+  for (const char* name :
+       {"", "step", "idempotencyKey", "spillSeq", "xxh3", "timestamp", "id", "receivedAt"}) {
     EXPECT_THROW(entry.extra(name, 1), Error) << name;
   }
   EXPECT_THROW(entry.extra(std::string(129, 'x'), 1), Error);

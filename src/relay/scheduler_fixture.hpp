@@ -150,6 +150,12 @@ class MemoryProgress final : public ProgressStore {
   int writes_ POSTRIDER_GUARDED_BY(mutex_) = 0;
 };
 
+inline std::vector<Position> range(int first, int last) {
+  std::vector<Position> positions;
+  for (int i = first; i <= last; ++i) positions.push_back(Position{i});
+  return positions;
+}
+
 class SchedulerTest : public ::testing::Test {
  protected:
   using Latch = testing::Latch;
