@@ -253,17 +253,20 @@ struct LoggerFixture : ::testing::Test {
     made.circuit_breaker_threshold = 1000;
     return made;
   }
-  /// Event 1 waits for its retry; when that falls due, the queue is full of 4 and 5.
-  void crowd_out_a_retry(AsyncEventLogger& logger, ManualClock& clock) {
+  /// Event 1 waits for a retry, 2 and 3 are in a request that hangs, 4 and 5 fill the queue.
+  void crowd(AsyncEventLogger& logger) {
     client->down();
     logger.log(numbered(1));
     ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.retries == 1; }));
     client->hang();
     log_numbers(logger, 2, 3);
     ASSERT_TRUE(client->await_requests(2));
-    // The queue fills up while the only sender is busy; then the retry falls due.
     log_numbers(logger, 4, 5);
     ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.queue_depth == 2; }));
+  }
+  /// When the retry falls due, the queue is full.
+  void crowd_out_a_retry(AsyncEventLogger& logger, ManualClock& clock) {
+    ASSERT_NO_FATAL_FAILURE(crowd(logger));
     clock.advance(1s);
     client->up();
     client->release();
