@@ -10,24 +10,25 @@ NARROW = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 LSAN_SUPPRESSIONS = $(wildcard tests/support/lsan.supp)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test sanitize bench lint format clean
+.PHONY: help demo test sanitize bench deb lint format clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
 
-demo: ## build and run the demo shop
-	@scripts/setup build
+demo: ## build the program and run its demo: all chapters, then the dashboard (on a terminal until Ctrl-C)
+	@scripts/setup program
 	@mkdir -p build
 	@cmake --preset release > build/release.log 2>&1 || { cat build/release.log >&2; exit 1; }
-	@$(BUILD) release -j$(JOBS) --target postrider-shop
-	@build/release/examples/postrider-shop
+	@$(BUILD) release -j$(JOBS) --target postrider-program
+	@build/release/bin/postrider demo
 
 test: ## build and run all tests, against SQLite, PostgreSQL and MariaDB
 	@scripts/setup test
 	cmake --preset dev
 	$(BUILD) dev -j$(JOBS)
-	scripts/with-servers ctest --test-dir build/dev --output-on-failure -j2
+	scripts/with-servers --in-memory ctest --test-dir build/dev --output-on-failure -j2
 
+# What one sanitizer finds on two databases it finds on the third; memory errors of its own are looked for by conformance.
 sanitize: ## run the tests under address, undefined-behaviour and thread sanitizers
 	@scripts/setup test
 	cmake --preset asan
@@ -35,17 +36,25 @@ sanitize: ## run the tests under address, undefined-behaviour and thread sanitiz
 	ASAN_OPTIONS=detect_leaks=1:check_initialization_order=1 \
 	LSAN_OPTIONS=$(if $(LSAN_SUPPRESSIONS),suppressions=$(CURDIR)/$(LSAN_SUPPRESSIONS)) \
 	UBSAN_OPTIONS=print_stacktrace=1 \
-	scripts/with-servers ctest --test-dir build/asan -L 'unit|conformance|integration' --output-on-failure -j2
+	scripts/with-servers --in-memory ctest --test-dir build/asan -L 'unit|conformance|integration' \
+	  -E '^(integration|app|eventlog|daemon)\.mariadb$$' --output-on-failure -j2
 	cmake --preset tsan
 	$(BUILD) tsan -j$(JOBS) --target sanitized-tests
 	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1$(if $(TSAN_SUPPRESSIONS),:suppressions=$(CURDIR)/$(TSAN_SUPPRESSIONS)) \
-	scripts/with-servers $(NARROW) ctest --test-dir build/tsan -L 'unit|conformance|integration' --output-on-failure -j2
+	scripts/with-servers --in-memory $(NARROW) ctest --test-dir build/tsan -L 'unit|integration' -E '\.mariadb$$' --output-on-failure -j2
 
 bench: ## run the benchmarks, JSON lines on stdout; ONLY="outbox queue.postgres" chooses
 	@scripts/setup test >&2
 	@cmake --preset release >&2
 	@$(BUILD) release -j$(JOBS) --target postrider-bench >&2
 	@scripts/with-servers build/release/bench/postrider-bench $(ONLY)
+
+deb: ## make the Debian package of the program, in build/deb/packages
+	@scripts/setup program
+	cmake --preset deb
+	$(BUILD) deb -j$(JOBS) --target postrider-program
+	cd build/deb && cpack -G DEB
+	@ls build/deb/packages/*.deb
 
 lint: ## check format, includes, warnings, thread safety, clang-tidy, scripts
 	@scripts/setup test

@@ -34,8 +34,12 @@ class HttpConnection {
            "Content-Length: " +
            std::to_string(body.size()) + "\r\n\r\n" + body;
   }
+  /// A request without a body, ready to be sent.
+  [[nodiscard]] static std::string get_request(const std::string& path) {
+    return "GET " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  }
   /// Sends a whole request and reads the whole answer, which must be 200.
-  void post(std::string_view request) {
+  std::string exchange(std::string_view request) {
     while (!request.empty()) {
       const ssize_t sent = ::send(socket_, request.data(), request.size(), MSG_NOSIGNAL);
       if (sent <= 0) fail();
@@ -53,11 +57,16 @@ class HttpConnection {
       const std::size_t length = answer.find("Content-Length: ");
       whole = head + 4 + std::stoul(answer.substr(length + 16));
     }
-    if (!answer.starts_with("HTTP/1.1 200") || answer.find(R"("rejected":0)") == std::string::npos) fail();
+    if (!answer.starts_with("HTTP/1.1 200")) fail();
+    return answer;
+  }
+  /// A batch, of which every event must be taken.
+  void post(std::string_view request) {
+    if (exchange(request).find(R"("rejected":0)") == std::string::npos) fail();
   }
 
  private:
-  [[noreturn]] static void fail() { throw std::runtime_error("the Event Log API did not answer 200"); }
+  [[noreturn]] static void fail() { throw std::runtime_error("the server did not answer 200"); }
   int socket_;
 };
 

@@ -11,6 +11,7 @@
 #include "outbox.hpp"
 #include "queue.hpp"
 #include "relay.hpp"
+#include "serve.hpp"
 #include "stream.hpp"
 
 namespace {
@@ -83,7 +84,18 @@ std::vector<Bench> all_benches() {
   benches.push_back({{"relay.pairs.threads", "relay.pairs.cpu", "relay.pairs.memory"},
                      [](Report& report) { relay_pairs(report, "relay.pairs"); }});
   one("relay.latency.p99", relay_latency);
+  one("relay.kafka", relay_kafka);
   one("eventlog.api", eventlog_api);
+  for (const auto& [line, kind] : {std::pair{"api.read.sqlite", BackendKind::sqlite},
+                                   std::pair{"api.read.postgres", BackendKind::postgres}}) {
+    const std::string name = line;
+    benches.push_back({{name + ".p50", name + ".p99"},
+                       [name, kind = kind](Report& report) { api_read(report, kind, name); }});
+  }
+  benches.push_back(
+      {{"serve.idle.cpu", "serve.idle.memory"}, [](Report& report) { serve_idle(report, "serve.idle"); }});
+  one("serve.start", serve_start);
+  one("serve.size", serve_size);
   for (const bool mapped : {false, true}) {
     for (const int threads : {1, 2, 4}) {
       const std::string line =

@@ -19,5 +19,7 @@ void relay_pairs(Report& report, const std::string& line);
 int relay_pairs_child(const std::string& url, const std::string& schema);
 /// From the append's return to entering the publisher, same node.
 void relay_latency(Report& report, const std::string& line);
+/// One pair from an event store on SQLite to a real Kafka broker.
+void relay_kafka(Report& report, const std::string& line);
 
 }  // namespace postrider::bench

@@ -82,7 +82,7 @@ std::string server_url(BackendKind kind) {
 Sandbox::Sandbox(BackendKind kind, const std::string& schema, std::size_t pool_size)
     : kind_(kind), schema_(schema), table_(table("outbox_event")) {
   if (kind == BackendKind::sqlite) {
-    file_ = scratch_folder() / (schema + "." + std::to_string(getpid()) + ".db");
+    file_ = scratch_file("db");
     url_ = "sqlite:" + file_.string();
   } else {
     url_ = server_url(kind);
@@ -109,6 +109,10 @@ void Sandbox::remove() {
   if (kind_ == BackendKind::sqlite) return;  // the file goes as a whole
   storage_->migrate({.target = 0});
   if (kind_ == BackendKind::postgres) run("DROP SCHEMA IF EXISTS " + schema_ + " CASCADE");
+}
+
+std::filesystem::path Sandbox::scratch_file(const std::string& ending) const {
+  return scratch_folder() / (schema_ + "." + std::to_string(getpid()) + "." + ending);
 }
 
 std::string Sandbox::table(const std::string& name) const {

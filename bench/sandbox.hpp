@@ -39,6 +39,9 @@ class Sandbox {
   /// The file; SQLite only.
   [[nodiscard]] const std::filesystem::path& file() const noexcept { return file_; }
 
+  /// A path beside it that nobody else uses.
+  [[nodiscard]] std::filesystem::path scratch_file(const std::string& ending) const;
+
   /// Any table of ours, by its name without schema or prefix.
   [[nodiscard]] std::string table(const std::string& name) const;
 

@@ -50,18 +50,41 @@ endif()
 postrider_optional(mariadb "${POSTRIDER_MARIADB}" "${POSTRIDER_FOUND_MARIADB}" "libmariadb ${LIBMARIADB_VERSION}"
   "libmariadb or Boost.URL not found: apt install libmariadb-dev libboost-url1.81-dev pkg-config")
 
+if(POSTRIDER_TOML)
+  find_path(POSTRIDER_TOML_INCLUDE toml++/toml.h DOC "Where toml++/toml.h is: apt install libtomlplusplus-dev") # header only
+  mark_as_advanced(POSTRIDER_TOML_INCLUDE)
+endif()
+postrider_optional(toml "${POSTRIDER_TOML}" "${POSTRIDER_TOML_INCLUDE}" "toml++, headers only"
+  "toml++ not found: apt install libtomlplusplus-dev")
+
 if(POSTRIDER_PROGRAM)
   find_package(Boost 1.81 QUIET COMPONENTS url)
   find_path(POSTRIDER_BEAST_DIR boost/beast/http.hpp HINTS ${Boost_INCLUDE_DIRS})
   mark_as_advanced(POSTRIDER_BEAST_DIR)
   find_package(CLI11 QUIET)
   find_package(ZLIB QUIET)
+  find_package(OpenSSL QUIET)
+  if(PKG_CONFIG_FOUND)
+    pkg_check_modules(POSTRIDER_PROGRAM_LIBS QUIET IMPORTED_TARGET prometheus-cpp-core libsystemd)
+  endif()
 endif()
-if(TARGET Boost::url AND POSTRIDER_BEAST_DIR AND CLI11_FOUND AND ZLIB_FOUND)
+if(TARGET Boost::url AND POSTRIDER_BEAST_DIR AND CLI11_FOUND AND ZLIB_FOUND AND OPENSSL_FOUND AND POSTRIDER_PROGRAM_LIBS_FOUND
+   AND POSTRIDER_HAVE_TOML)
   set(POSTRIDER_FOUND_PROGRAM TRUE)
 endif()
 postrider_optional(program "${POSTRIDER_PROGRAM}" "${POSTRIDER_FOUND_PROGRAM}" "CLI11 ${CLI11_VERSION}"
-  "Boost.URL, Boost.Beast, CLI11 or zlib not found: apt install libboost-url1.81-dev libboost1.81-dev libcli11-dev zlib1g-dev")
+  "not all of its libraries were found: apt install libboost-url1.81-dev libboost1.81-dev libcli11-dev zlib1g-dev libssl-dev libtomlplusplus-dev prometheus-cpp-dev libsystemd-dev pkg-config")
+
+if(POSTRIDER_DASHBOARD AND POSTRIDER_HAVE_PROGRAM)
+  find_program(POSTRIDER_NODE node)
+  find_program(POSTRIDER_NPM npm)
+  mark_as_advanced(POSTRIDER_NODE POSTRIDER_NPM)
+endif()
+if(POSTRIDER_NODE AND POSTRIDER_NPM AND POSTRIDER_HAVE_PROGRAM)
+  set(POSTRIDER_FOUND_DASHBOARD TRUE)
+endif()
+postrider_optional(dashboard "${POSTRIDER_DASHBOARD}" "${POSTRIDER_FOUND_DASHBOARD}" "built by node"
+  "node, npm or the program are missing: apt install nodejs npm")
 
 if(POSTRIDER_HTTP)
   find_package(CURL 7.85 QUIET)
@@ -73,12 +96,23 @@ endif()
 postrider_optional(http "${POSTRIDER_HTTP}" "${POSTRIDER_FOUND_HTTP}" "libcurl ${CURL_VERSION_STRING}"
   "libcurl or zlib not found: apt install libcurl4-openssl-dev zlib1g-dev")
 
-if(POSTRIDER_TOML)
-  find_path(POSTRIDER_TOML_INCLUDE toml++/toml.h DOC "Where toml++/toml.h is: apt install libtomlplusplus-dev") # header only
-  mark_as_advanced(POSTRIDER_TOML_INCLUDE)
-endif()
-postrider_optional(toml "${POSTRIDER_TOML}" "${POSTRIDER_TOML_INCLUDE}" "toml++, headers only"
-  "toml++ not found: apt install libtomlplusplus-dev")
+foreach(sink IN LISTS POSTRIDER_SINKS)
+  string(TOUPPER ${sink} upper)
+  list(JOIN POSTRIDER_SINK_${sink} " and " modules)
+  if(POSTRIDER_${upper} AND PKG_CONFIG_FOUND)
+    pkg_check_modules(POSTRIDER_SINK_${upper} QUIET IMPORTED_TARGET ${POSTRIDER_SINK_${sink}})
+    if(TARGET PkgConfig::POSTRIDER_SINK_${upper})
+      # hiredis.pc has it. It concerns 32-bit programs alone, and with it the tests' precompiled header does not fit.
+      get_target_property(options PkgConfig::POSTRIDER_SINK_${upper} INTERFACE_COMPILE_OPTIONS)
+      if(options)
+        list(REMOVE_ITEM options -D_FILE_OFFSET_BITS=64)
+        set_target_properties(PkgConfig::POSTRIDER_SINK_${upper} PROPERTIES INTERFACE_COMPILE_OPTIONS "${options}")
+      endif()
+    endif()
+  endif()
+  postrider_optional(${sink} "${POSTRIDER_${upper}}" "${POSTRIDER_SINK_${upper}_FOUND}" "${modules}"
+    "${modules} not found: apt install pkg-config ${POSTRIDER_SINK_PACKAGE_${sink}}")
+endforeach()
 
 # Every backend that this build has, in the order in which tests name them.
 set(POSTRIDER_BACKENDS sqlite)

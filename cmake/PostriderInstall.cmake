@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Headers, libraries, the program, the CMake package (components sqlite, postgres, mariadb, http, toml) and the pkg-config files.
+# Headers, libraries, the program, the CMake package (components sqlite, postgres, mariadb, http, toml, and the sinks) and the pkg-config files.
 if(NOT POSTRIDER_INSTALL)
   return()
 endif()
@@ -55,6 +55,15 @@ if(POSTRIDER_HAVE_MARIADB)
 endif()
 if(POSTRIDER_HAVE_PROGRAM)
   install(TARGETS postrider-program RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT program)
+  if(NOT CMAKE_CROSSCOMPILING)
+    # Its manual and its completions, said by the program itself when it is installed.
+    install(CODE "
+      set(PROGRAM \"$<TARGET_FILE:postrider-program>\")
+      set(WORK \"${PROJECT_BINARY_DIR}/packaging\")
+      set(SHARE \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")
+      set(MAN \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_MANDIR}\")
+      include(\"${PROJECT_SOURCE_DIR}/cmake/install_self_description.cmake\")" COMPONENT program)
+  endif()
 endif()
 if(POSTRIDER_HAVE_HTTP)
   postrider_install(postrider-http http DESCRIPTION "Postrider's client for the Event Log API"
@@ -64,6 +73,19 @@ if(POSTRIDER_HAVE_TOML)
   postrider_install(postrider-toml toml DESCRIPTION "Postrider's options from TOML files"
     REQUIRES "postrider = ${PROJECT_VERSION}")
 endif()
+
+set(sink_modules "") # for the package: what a sink's users need to link an archive
+foreach(sink IN LISTS POSTRIDER_SINKS)
+  string(TOUPPER ${sink} upper)
+  if(POSTRIDER_HAVE_${upper})
+    postrider_install(postrider-${sink} ${sink} DESCRIPTION "Postrider's sink ${sink}"
+      REQUIRES "postrider = ${PROJECT_VERSION}" ${POSTRIDER_SINK_${sink}} LIBS -lboost_url)
+  endif()
+  list(JOIN POSTRIDER_SINK_${sink} " " modules)
+  string(APPEND sink_modules "set(postrider_modules_${sink} ${modules})\n")
+endforeach()
+list(JOIN POSTRIDER_SINKS "|" sink_pattern)
+list(JOIN POSTRIDER_SINKS ", " sink_names)
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/postrider-config.cmake.in"
   "${PROJECT_BINARY_DIR}/generated/postrider-config.cmake" INSTALL_DESTINATION "${package_dir}")

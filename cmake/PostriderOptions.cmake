@@ -14,9 +14,29 @@ set(POSTRIDER_HTTP AUTO CACHE STRING "Build postrider::http, the logger's client
 set(POSTRIDER_TOML AUTO CACHE STRING "Build postrider::toml, options from files: AUTO (when toml++ is found), ON, OFF")
 set_property(CACHE POSTRIDER_POSTGRES POSTRIDER_MARIADB POSTRIDER_PROGRAM POSTRIDER_HTTP POSTRIDER_TOML PROPERTY STRINGS AUTO ON OFF)
 
+# The sinks that need a library of somebody else's, each a component: its pkg-config modules and Debian packages.
+set(POSTRIDER_SINKS kafka nats rabbitmq redis webhook)
+set(POSTRIDER_SINK_kafka rdkafka)
+set(POSTRIDER_SINK_nats libnats)
+set(POSTRIDER_SINK_rabbitmq librabbitmq openssl)
+set(POSTRIDER_SINK_redis hiredis)
+set(POSTRIDER_SINK_webhook libcurl libcrypto)
+set(POSTRIDER_SINK_PACKAGE_kafka librdkafka-dev)
+set(POSTRIDER_SINK_PACKAGE_nats libnats-dev)
+set(POSTRIDER_SINK_PACKAGE_rabbitmq "librabbitmq-dev libssl-dev")
+set(POSTRIDER_SINK_PACKAGE_redis libhiredis-dev)
+set(POSTRIDER_SINK_PACKAGE_webhook "libcurl4-openssl-dev libssl-dev")
+foreach(sink IN LISTS POSTRIDER_SINKS)
+  string(TOUPPER ${sink} upper)
+  set(POSTRIDER_${upper} AUTO CACHE STRING "Build postrider::${sink}: AUTO (when its library is found), ON, OFF")
+  set_property(CACHE POSTRIDER_${upper} PROPERTY STRINGS AUTO ON OFF)
+endforeach()
+set(POSTRIDER_DASHBOARD AUTO CACHE STRING "Build the dashboard into the program: AUTO (when node and npm are found), ON, OFF")
+set_property(CACHE POSTRIDER_DASHBOARD PROPERTY STRINGS AUTO ON OFF)
+
 option(POSTRIDER_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(POSTRIDER_BUILD_BENCH "Build postrider-bench" OFF)
-option(POSTRIDER_BUILD_EXAMPLES "Build the examples, postrider-shop among them" ${PROJECT_IS_TOP_LEVEL})
+option(POSTRIDER_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(POSTRIDER_INSTALL "Make install rules" ${PROJECT_IS_TOP_LEVEL})
 option(POSTRIDER_WERROR "Treat warnings as errors" OFF)
 option(POSTRIDER_FAILPOINTS "Compile failpoints in, so that crash tests can kill the process at each" OFF)
@@ -37,9 +57,12 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(CCACHE_PROGRAM ccache)
   mark_as_advanced(CCACHE_PROGRAM)
   if(CCACHE_PROGRAM)
-    # Precompiled headers are cached only with these two.
+    # Precompiled headers are cached only with these two. What one clone of the project compiled serves the others:
+    # paths below it count from its root, also in what debuggers read.
     set(CMAKE_CXX_COMPILER_LAUNCHER
-        "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${CCACHE_PROGRAM}")
+        "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}"
+        "${CCACHE_PROGRAM}")
+    add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.")
     add_compile_options("$<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>")
     add_compile_options("$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
   endif()

@@ -9,6 +9,22 @@ function(postrider_sources variable folder)
   set(${variable} "${sources}" PARENT_SCOPE)
 endfunction()
 
+# What nearly every file includes is compiled once. With g++ alone, and in our own tree alone: clang and whoever takes us
+# into a tree of his own find the include that a file has forgotten.
+set(POSTRIDER_COMMON_HEADERS
+  <algorithm> <array> <atomic> <charconv> <chrono> <condition_variable> <cstdint> <deque> <exception> <functional> <limits>
+  <map> <memory> <mutex> <optional> <set> <span> <stop_token> <string> <string_view> <system_error> <thread> <unordered_map>
+  <utility> <variant> <vector>)
+if(PROJECT_IS_TOP_LEVEL AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  set(POSTRIDER_PRECOMPILE TRUE)
+  set(source "${PROJECT_BINARY_DIR}/generated/room_header.cpp")
+  file(CONFIGURE OUTPUT "${source}" CONTENT "" @ONLY)
+  add_library(postrider_room_header OBJECT EXCLUDE_FROM_ALL "${source}")
+  target_link_libraries(postrider_room_header PRIVATE Threads::Threads)
+  target_precompile_headers(postrider_room_header PRIVATE ${POSTRIDER_COMMON_HEADERS})
+  postrider_warnings(postrider_room_header)
+endif()
+
 # postrider_room(<name> [DIR folder] [GENERATED sources...] [LINK libraries...])
 # makes the object library postrider_<name> from src/<folder>; nothing while the folder has no sources.
 function(postrider_room name)
@@ -25,6 +41,9 @@ function(postrider_room name)
   target_include_directories(postrider_${name}
     PUBLIC "${PROJECT_SOURCE_DIR}/include" PRIVATE "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(postrider_${name} PRIVATE Threads::Threads Boost::json ${ARG_LINK})
+  if(POSTRIDER_PRECOMPILE)
+    target_precompile_headers(postrider_${name} REUSE_FROM postrider_room_header)
+  endif()
   postrider_warnings(postrider_${name})
 endfunction()
 

@@ -40,7 +40,6 @@ function(postrider_test name)
   endif()
   add_executable(${name} ${sources})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
-  target_compile_definitions(${name} PRIVATE POSTRIDER_SCRIPTS_DIR="${PROJECT_SOURCE_DIR}/scripts")
   target_link_libraries(${name} PRIVATE
     postrider_test_support GTest::gmock GTest::gtest GTest::gtest_main rapidcheck Boost::json ${ARG_LINK})
   target_precompile_headers(${name} REUSE_FROM postrider_test_header)

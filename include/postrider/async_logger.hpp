@@ -21,19 +21,21 @@ namespace postrider {
 /// Why an event was lost. Every loss is counted under one of these, told to the `on_loss` callback, and
 /// written of in the log: the first of a reason at once, then once a minute with the number since.
 enum class LossReason : std::uint8_t {
-  queue_full,               ///< no room, and no spill folder
+  queue_full,               ///< `log()` found its ring full, and no spill folder
   retries_exhausted,        ///< all retries failed, and no spill folder
   retry_requeue_failed,     ///< its retry found the queue full, and no spill folder
   retry_executor_rejected,  ///< it failed during the shutdown, and no spill folder
   shutdown_in_progress,     ///< `log()` after `shutdown()`, or still queued at its end without a spill folder
   shutdown_pending_retry,   ///< it waited for a retry at the shutdown, and no spill folder
-  spillover_queue_full,     ///< neither the queue nor the writer of the spill files keeps up
+  spillover_queue_full,     ///< `log()` found its ring full: neither senders nor the disk keep up
   spillover_max_events,     ///< the spill files are full
   spillover_max_size,       ///< the spill files are full
-  spillover_io_error,       ///< the disk refused
+  spillover_io_error,       ///< the disk refuses, and the ring is full or the shutdown's time over
   serialization,            ///< too large, or not readable
   rejected,                 ///< refused for good, and it could not be written to the dead letters
   corrupted,                ///< damaged on disk; what is left of it is in the quarantine
+  spillover_removed,        ///< somebody removed its spill file, or cut it short
+  invalid_entry,            ///< `log()` of an entry that is not `valid()`: the Event Log API would refuse it
   count_of_reasons,
 };
 
@@ -46,9 +48,10 @@ struct LostEvent {
   std::string_view json;  ///< the event, when there is anything left of it
 };
 
-/// Told about each loss, on the thread that noticed. What it throws goes no further; it may call `log()`,
-/// whose own losses are then counted but not told. It must not call `flush()` or `shutdown()`, which wait for
-/// it.
+/// Told about each loss, on the thread that noticed. What it throws goes no further. It may call `log()`: the
+/// loss of such an entry is counted but not told, unless it has been on disk in between, or another thread
+/// logs it. It must not call `flush()` or `shutdown()`, which wait for it; and as they do, one that blocks
+/// holds them up past their timeouts.
 using EventLossCallback = std::function<void(const LostEvent&)>;
 
 /// When the spill files are forced to the disk. Without it, a power cut takes what the kernel had not yet
@@ -65,11 +68,23 @@ enum class RingMode : std::uint8_t {
   mapped,  ///< a file in the spill folder: survives `kill -9`, not a power cut
 };
 
-/// What to do with an event when there is no room left.
+/// Who gives way when there is no room left. An event meets up to three limits: the ring of its thread
+/// (`ring_bytes`), the queue (`queue_capacity`: of the senders, and as much again before the disk), and the
+/// spill files (`max_spillover_events`, `max_spillover_bytes`). Whatever the policy, what finds the queue of
+/// the senders full goes to disk; without a spill folder it is lost.
 enum class FullPolicy : std::uint8_t {
+  /// The event that finds no room is lost. Ring: `log()` returns false at once. Queue before the disk: those
+  /// that come. Disk: those that are to be written; what is there stays.
   drop_newest,
-  drop_oldest,  ///< gives up the oldest spill file; in the rings, which cannot, the newest
-  block,        ///< `log()` waits for up to `block_timeout`, then drops the newest
+  /// The oldest is lost instead, where that can be. Queue before the disk: its oldest event. Disk: the oldest
+  /// file that is not being replayed; files are small then, a 32nd of the limits. Ring: events in it
+  /// may be on their way already, so `log()` returns false as with `drop_newest`.
+  drop_oldest,
+  /// Waits for room for up to `block_timeout`, then as `drop_newest`. Disk, and queue before it: the threads
+  /// of the logger wait, for the replay to make room; `log()` does not notice. Ring: only when that of the
+  /// calling thread is full, because those threads wait or cannot keep up, `log()` itself waits, and returns
+  /// false when the time is over.
+  block,
 };
 
 /// Everything that can be set. The names and defaults of the seed's `eventlog.async.*`, and more. The
@@ -105,7 +120,8 @@ struct LoggerOptions {
 
   /// How long `shutdown` lets the senders work on what is queued, before the rest goes to disk.
   Duration shutdown_timeout = std::chrono::seconds{10};
-  /// SIGTERM and SIGINT shut the logger down, and then do what they did before.
+  /// SIGTERM and SIGINT shut the logger down, with all others of the process that want it, and then do what
+  /// they did before.
   bool handle_signals = false;
 
   /// For entries that do not say it themselves. The Event Log API refuses events without an application.

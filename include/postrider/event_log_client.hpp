@@ -50,7 +50,8 @@ class EventLogClient {
   virtual ~EventLogClient() = default;
   /// One event or a batch, in order. Takes no longer than its own timeouts.
   [[nodiscard]] virtual SendResult send(std::span<const OutgoingEvent> events) = 0;
-  /// Ends requests that are under way, soon: they are answered with `transient`. From any thread.
+  /// Ends requests that are under way, soon: they are answered with `transient`. Later ones are sent as ever.
+  /// From any thread.
   virtual void cancel() noexcept {}
 };
 

@@ -96,7 +96,15 @@ class EventLogEntry {
   [[nodiscard]] std::optional<std::string_view> get_extra(std::string_view name) const noexcept;
 
   [[nodiscard]] bool empty() const noexcept { return packed_.empty(); }
-  void clear() noexcept { packed_.clear(); }
+  void clear() noexcept {
+    packed_.clear();
+    faults_ = without_required;
+  }
+
+  /// Within what the Event Log API takes; `log()` refuses others as `invalid_entry`. An entry has a process
+  /// and a status, its texts have no NUL, and at most so many characters: process and step 200, other names
+  /// and ids 128; details have at most 64 KiB, and so have all extras together.
+  [[nodiscard]] bool valid() const noexcept { return faults_ == 0; }
 
   /// All fields, in the order in which they were set: field, length (32 bits), bytes. The form in which
   /// entries lie in the rings.
@@ -110,8 +118,15 @@ class EventLogEntry {
   EventLogEntry& set(Field field, std::string_view bytes);
   EventLogEntry& put_extra(Field kind, std::string_view name, std::string_view value);
   void append(Field field, std::string_view first, std::string_view second = {});
+  void note_fault(Field field, bool faulty) noexcept;
+  void judge_extras();
+
+  static constexpr std::uint16_t without_required =
+      1U << static_cast<unsigned>(Field::process_name) | 1U << static_cast<unsigned>(Field::process_status);
 
   std::string packed_;
+  // One bit for each field that is wrong or missing, one for the extras; known before `log()` asks.
+  std::uint16_t faults_ = without_required;
 };
 
 }  // namespace postrider

@@ -137,6 +137,10 @@ class Outbox final : public Service {
   /// does not look into the database and returns 0; `stop` waits for it.
   std::size_t poll();
 
+  /// For watchdogs: for how long its poller should have been heard of. Zero unless it hangs; a database that
+  /// is away, and listeners that take long, are no reason. Never blocks.
+  [[nodiscard]] Duration overdue() const noexcept;
+
   /// Dead letters, purge and counts.
   [[nodiscard]] OutboxAdmin& admin() noexcept;
   [[nodiscard]] const OutboxOptions& options() const noexcept;

@@ -72,6 +72,21 @@ struct PurgeOptions {
   bool dry_run = false;  ///< only count
 };
 
+/// How dead letters come back, see OutboxAdmin::replay_some.
+struct ReplayOptions {
+  std::size_t at_most = 10'000;  ///< of one call, 1 to 10,000
+  /// Events per second, 1 to 100,000: they fall due one after the other, so that receivers are not flooded.
+  /// Not given: all at once.
+  std::optional<std::int32_t> rate{};
+  Duration start_in{};  ///< when the first is due, from now on
+};
+struct Replayed {
+  std::int64_t events = 0;
+  std::int64_t left = 0;  ///< that match and are still dead
+  /// When the next one would fall due, from now on: `start_in` of the call that goes on.
+  Duration next_in{};
+};
+
 /// What an operator does with an outbox. Thread-safe; works whether the outbox runs or not, from any process.
 class OutboxAdmin {
  public:
@@ -89,6 +104,9 @@ class OutboxAdmin {
   /// Makes them NEW again with no attempts, due now; their last error stays until the next one. Returns how
   /// many; with `dry_run` how many there would be.
   std::int64_t replay_dead_letters(const DeadLetterFilter& filter, bool dry_run = false);
+  /// The same for those that died first, a bounded number, spread over time when there is a rate. The rest
+  /// stays as it is: call again.
+  Replayed replay_some(const DeadLetterFilter& filter, const ReplayOptions& options = {});
   /// Gives a dead letter a corrected payload (checked like a new event's) and, when given, headers; it stays
   /// dead until replayed. Returns false when there is no dead letter with this id.
   bool edit_dead_letter(const EventId& id, PayloadKind kind, std::string payload,

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "postrider/clock.hpp"
 #include "postrider/stored_event.hpp"
 
 namespace postrider {
@@ -41,9 +42,13 @@ class PublishResult {
   [[nodiscard]] static PublishResult refused(std::size_t count, std::string reason) {
     return {Kind::refused, count, std::move(reason)};
   }
-  /// The receiver is away or busy, which is no event's fault: tried again for as long as it takes.
-  [[nodiscard]] static PublishResult unavailable(std::size_t count, std::string reason) {
-    return {Kind::unavailable, count, std::move(reason)};
+  /// The receiver is away or busy, which is no event's fault: tried again for as long as it takes. When it
+  /// has said when to come back, a guard before its sink waits for so long (see postrider/sink.hpp).
+  [[nodiscard]] static PublishResult unavailable(std::size_t count, std::string reason,
+                                                 Duration retry_after = {}) {
+    PublishResult result{Kind::unavailable, count, std::move(reason)};
+    result.retry_after_ = retry_after;
+    return result;
   }
 
   enum class Kind : std::uint8_t { all, refused, unavailable };
@@ -55,6 +60,8 @@ class PublishResult {
     return count_ > size ? 0 : count_;
   }
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+  /// Zero when the receiver has said nothing.
+  [[nodiscard]] Duration retry_after() const noexcept { return retry_after_; }
 
  private:
   PublishResult() = default;
@@ -63,6 +70,7 @@ class PublishResult {
   Kind kind_ = Kind::all;
   std::size_t count_ = 0;
   std::string reason_{};
+  Duration retry_after_{};
 };
 
 /// Where a topic's events go. One object may serve many topics.

@@ -147,6 +147,10 @@ class Relay final : public Service {
   /// events were published. For tests and for programs with a schedule of their own; not while started.
   std::size_t run_once();
 
+  /// For watchdogs: for how long its scheduler or its heartbeat should have been heard of. Zero unless one
+  /// hangs; a database that is away, and publishers that take long, are no reason. Never blocks.
+  [[nodiscard]] Duration overdue() const noexcept;
+
   [[nodiscard]] RelayAdmin& admin() noexcept;
   /// This node's name in the tables.
   [[nodiscard]] const std::string& node() const noexcept;

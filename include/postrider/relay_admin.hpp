@@ -101,7 +101,8 @@ class RelayAdmin {
   [[nodiscard]] std::optional<PairStatus> find(const std::string& topic, const std::string& publisher) const;
 
   // Each returns how many pairs were meant; throws Error(invalid_argument) when there is none.
-  /// A batch that is being published is finished, and counted.
+  /// A batch that is being published is finished, and counted. A relay on this very Storage begins no other
+  /// one once the call has returned; others may, until they have heard of it.
   std::size_t pause(const PairSelector& which);
   /// ACTIVE again, errors forgotten, from where it stopped. One that pauses after a failure tries again at
   /// once.
@@ -116,9 +117,13 @@ class RelayAdmin {
   /// Living ones first.
   [[nodiscard]] std::vector<LeaderStatus> leaders() const;
 
-  /// By topic, publisher and position.
-  [[nodiscard]] std::vector<DeadLetter> dead_letters(const PairSelector& which = {},
-                                                     std::size_t limit = 1000) const;
+  /// By topic, publisher and position; those behind position `after`. With one pair, the last one's position
+  /// is where the next page begins.
+  [[nodiscard]] std::vector<DeadLetter> dead_letters(const PairSelector& which = {}, std::size_t limit = 1000,
+                                                     Position after = Position{0}) const;
+  /// How many `discard_dead_letters` would remove.
+  [[nodiscard]] std::size_t count_dead_letters(const PairSelector& which,
+                                               std::optional<Position> until = {}) const;
   /// Up to `until`, included. Returns how many.
   std::size_t discard_dead_letters(const PairSelector& which, std::optional<Position> until = {});
 

@@ -20,6 +20,7 @@ namespace postrider {
 
 class OutboxStore;
 class OutboxAdminStore;
+class OutboxSearchStore;
 class QueueStore;
 class QueueAdminStore;
 class LogStore;
@@ -31,6 +32,7 @@ class RelayAdminStore;
 class NodeLocks;
 class StreamStore;
 class WakeChannel;
+class AuditStore;
 
 struct StorageOptions {
   /// Connections at most (1 to 1000). SQLite: readers; it has one writer in any case.
@@ -39,6 +41,11 @@ struct StorageOptions {
   Duration acquire_timeout = std::chrono::seconds{10};
   /// How long one attempt to connect may take.
   Duration connect_timeout = std::chrono::seconds{5};
+  /// PostgreSQL, MariaDB: how long the server may be silent while an answer is due. Then the connection is
+  /// given up: Error(unavailable), in doubt after a COMMIT. Zero: for ever. Longer than the longest statement
+  /// of your own transactions; migrations and waiting for other nodes' signals have no such limit. MariaDB
+  /// counts whole seconds.
+  Duration io_timeout = std::chrono::seconds{30};
   /// Where the tables live: a schema on PostgreSQL, a table prefix (with `_` behind it) elsewhere.
   Identifier schema = "postrider";
   /// SQLite only. false: `synchronous=NORMAL`, faster, but a power cut may lose the last committed
@@ -58,6 +65,7 @@ struct PoolStats {
   std::size_t open = 0;
   std::size_t in_use = 0;
   std::size_t waiting = 0;
+  std::string trouble{};  ///< why the last attempt to connect failed; empty since one succeeded
 };
 
 /// A database. Thread-safe. Must outlive everything that works on it.
@@ -82,6 +90,7 @@ class Storage {
   /// The ports behind the engines; see src/storage.
   [[nodiscard]] virtual OutboxStore& outbox_store() = 0;
   [[nodiscard]] virtual OutboxAdminStore& outbox_admin_store() = 0;
+  [[nodiscard]] virtual OutboxSearchStore& outbox_search_store() = 0;
   [[nodiscard]] virtual QueueStore& queue_store() = 0;
   [[nodiscard]] virtual QueueAdminStore& queue_admin_store() = 0;
   [[nodiscard]] virtual LogStore& log_store() = 0;
@@ -93,6 +102,7 @@ class Storage {
   /// Tells at once which nodes are dead; null where the database cannot.
   [[nodiscard]] virtual NodeLocks* node_locks() noexcept { return nullptr; }
   [[nodiscard]] virtual StreamStore& stream_store() = 0;
+  [[nodiscard]] virtual AuditStore& audit_store() = 0;
   /// Wakes other nodes; null where the database cannot.
   [[nodiscard]] virtual WakeChannel* wake_channel() noexcept { return nullptr; }
   /// Events were put into the queue through this object.

@@ -21,7 +21,7 @@ namespace postrider {
 namespace {
 
 struct Planned {
-  enum class Kind { kill, raise };
+  enum class Kind { kill, raise, hang };
   Kind kind;
   std::uint64_t remaining;  // passes until it strikes; 0 afterwards
 };
@@ -62,7 +62,8 @@ std::pair<std::string, Planned> parse_one(std::string_view part) {
   }
   if (action == "kill") return {std::string(name), {Planned::Kind::kill, pass}};
   if (action == "throw") return {std::string(name), {Planned::Kind::raise, pass}};
-  refuse(part, "the action is neither kill nor throw");
+  if (action == "hang") return {std::string(name), {Planned::Kind::hang, pass}};
+  refuse(part, "the action is neither kill nor throw nor hang");
 }
 
 Plan parse(std::string_view text) {
@@ -97,6 +98,7 @@ void failpoint(std::string_view name) {
   Registry& points = registry();
   std::function<void()> action;
   bool raise = false;
+  bool hang = false;
   {
     const MutexLock lock(points.mutex);
     read_environment(points);
@@ -108,7 +110,7 @@ void failpoint(std::string_view name) {
           ::kill(::getpid(), SIGKILL);
           for (;;) ::pause();  // the signal may take a moment, and nothing may happen in it
         }
-        raise = true;
+        (found->second.kind == Planned::Kind::hang ? hang : raise) = true;
       }
     }
     if (const auto found = points.actions.find(name); found != points.actions.end()) action = found->second;
@@ -116,6 +118,9 @@ void failpoint(std::string_view name) {
   if (raise) {
     throw Error(ErrorCode::unavailable, {.retryable = true}, "failpoint " + std::string(name),
                 "it was told to throw");
+  }
+  if (hang) {
+    for (;;) ::pause();
   }
   // Without the lock: the action may wait for another thread, which passes failpoints too.
   if (action) action();

@@ -15,6 +15,7 @@ namespace postrider {
 /// A process takes its failpoints from the environment when it first passes one:
 ///     POSTRIDER_FAILPOINT="name=kill"      SIGKILL to itself the first time; "name=kill@3" the third time
 ///     POSTRIDER_FAILPOINT="a=kill;b=throw@2"   several; `throw` throws Error(unavailable, retryable)
+///     POSTRIDER_FAILPOINT="name=hang"      the thread stays there for ever, with all that it has locked
 /// and tests of the same process from `failpoints::set`.
 #if defined(POSTRIDER_FAILPOINTS)
 void failpoint(std::string_view name);

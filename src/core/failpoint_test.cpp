@@ -97,7 +97,8 @@ TEST_F(Failpoint, ThrowsAtThePlannedPassOnly) {
 
 TEST_F(Failpoint, RefusesAPlanItCannotRead) {
   EXPECT_EQ(refusal("a=explode"),
-            "postrider: failpoint 'a=explode' is refused: the action is neither kill nor throw. Hint: write "
+            "postrider: failpoint 'a=explode' is refused: the action is neither kill nor throw nor hang. "
+            "Hint: write "
             "POSTRIDER_FAILPOINT=\"name=kill\" or \"name=throw@3\", several with ';' between them");
   EXPECT_THAT(refusal("a"), HasSubstr("'a' is refused: it has no name and action"));
   EXPECT_THAT(refusal("=kill"), HasSubstr("it has no name and action"));

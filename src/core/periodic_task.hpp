@@ -10,13 +10,13 @@
 
 namespace postrider {
 
-/// Runs something again and again on a thread of its own, with a pause before each run. `start` and `stop`
-/// are called by one thread at a time, any number of times.
+/// Runs something again and again on a thread of its own, with a pause before each run (or each but the
+/// first). `start` and `stop` are called by one thread at a time, any number of times.
 class PeriodicTask {
  public:
   /// `run` does not throw.
-  PeriodicTask(Duration pause, Clock& clock, std::function<void()> run)
-      : pause_(pause), clock_(clock), run_(std::move(run)) {}
+  PeriodicTask(Duration pause, Clock& clock, std::function<void()> run, bool at_once = false)
+      : pause_(pause), at_once_(at_once), clock_(clock), run_(std::move(run)) {}
   ~PeriodicTask() { stop(); }
   PeriodicTask(const PeriodicTask&) = delete;
   PeriodicTask& operator=(const PeriodicTask&) = delete;
@@ -28,6 +28,7 @@ class PeriodicTask {
       stopping_ = false;
     }
     thread_ = std::thread([this] {
+      if (at_once_) run_();
       while (wait()) run_();
     });
   }
@@ -52,6 +53,7 @@ class PeriodicTask {
   }
 
   const Duration pause_;
+  const bool at_once_;
   Clock& clock_;
   const std::function<void()> run_;
   Mutex mutex_;

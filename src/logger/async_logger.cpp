@@ -25,13 +25,22 @@ using namespace logger;
 namespace {
 
 SpillLimits limits_of(const LoggerOptions& options) {
-  constexpr std::uint64_t smallest = 64 * 1024;
   constexpr std::uint64_t largest = 8 * 1024 * 1024;
+  constexpr std::uint64_t no_limit = ~std::uint64_t{0};
+  // Each file costs a little; but where the oldest is given up for a new event, it should not have many.
+  const bool gives_up = options.full_policy == FullPolicy::drop_oldest;
+  const std::uint64_t smallest = gives_up ? 4 * 1024 : 64 * 1024;
+  const std::uint64_t parts = gives_up ? 32 : 8;
   return {.max_events = options.max_spillover_events,
           .max_bytes = options.max_spillover_bytes,
-          .segment_bytes = std::clamp(options.max_spillover_bytes / 8, smallest, largest),
+          .segment_bytes = std::clamp(options.max_spillover_bytes / parts, smallest, largest),
+          .segment_events =
+              gives_up ? std::max<std::uint64_t>(options.max_spillover_events / parts, 1) : no_limit,
           .durable = options.fsync != FsyncMode::none};
 }
+
+constexpr Duration ring_watch_interval = std::chrono::seconds{1};
+constexpr Duration cancel_again_after = std::chrono::milliseconds{50};
 
 std::shared_ptr<EventLogClient> checked_client(std::shared_ptr<EventLogClient> client) {
   if (client) return client;
@@ -56,19 +65,28 @@ struct AsyncEventLogger::Parts {
     if (!options.spillover_path.empty()) {
       folder = open_spill_folder(options.spillover_path);
       failpoint("logger.start.folder");
-      store.emplace(*folder, limits_of(options), options.log);
+      store.emplace(*folder, limits_of(options), options.log, *options.clock);
       failpoint("logger.start.recovered");
       writer.emplace(*store, ledger, options);
     }
     lanes = LaneSet::make({.mapped = options.ring == RingMode::mapped,
                            .folder = options.spillover_path,
                            .ring_bytes = options.ring_bytes,
-                           .log = options.log});
+                           .log = options.log,
+                           .quarantine = [this](std::string_view line) { set_aside(line); }});
+    ledger.count_unseen(lanes->damaged(), LossReason::corrupted);
     failpoint("logger.start.rings");
     outlet.emplace(*client, options, ledger, queue, gate, store ? &*store : nullptr,
                    writer ? &*writer : nullptr);
     drain.emplace(*lanes, *outlet);
     if (store) replayer.emplace(*outlet);
+    queue.on_room([this] { drain->room_made(); });
+    if (writer) {
+      writer->on_room([this] { drain->room_made(); });
+      writer->way_back([this](std::span<const EventRef> events) {
+        return gate.is_closed() && !outlet->stopping ? queue.push(events) : 0;
+      });
+    }
   }
 
   void start() {
@@ -90,22 +108,35 @@ struct AsyncEventLogger::Parts {
     failpoint("logger.start.replay");
     if (options.metrics != &MetricsExporter::none()) gauges.start();
     news.start();
+    if (options.ring == RingMode::mapped) ring_watch.start();
   }
 
   [[nodiscard]] bool push(Lane& lane, const EventLogEntry& entry, std::int64_t stamp) noexcept {
     lane.enter();
     AsymmetricFence::light();
     // Either this sees that the logger is closed, or the closing thread sees that we are inside, and waits.
-    const bool pushed = !closed.load(std::memory_order_relaxed) && lane.push(entry.packed(), stamp);
+    const bool pushed =
+        !closed.load(std::memory_order_relaxed) && lane.push(entry.packed(), stamp, Ledger::telling());
     lane.leave();
     return pushed;
   }
   /// This is a child of the process that made the logger.
   [[nodiscard]] bool forked() const noexcept { return ForkCount::now() != birth; }
   bool log_slowly(Lane* lane, const EventLogEntry& entry, std::int64_t stamp) noexcept;
+  /// Something damaged was found in a ring; only a folder can have rings to find.
+  void set_aside(std::string_view line) {
+    (void)store->quarantine().append(line, options.fsync != FsyncMode::none);
+    ledger.quarantined(1);
+  }
+  void look_after_rings() {
+    if (!lanes->files_are_gone()) return;
+    if (store) store->look_after_files();  // the folder itself may be gone
+    lanes->replace_gone_files();
+  }
   void tell_held_back(bool all) {
     ledger.tell_held_back(all);
     outlet->refusals.tell_held_back(all);
+    if (store) store->news().tell_held_back(all);
   }
   void shutdown() noexcept;
   void end_senders(SteadyPoint deadline);
@@ -137,6 +168,7 @@ struct AsyncEventLogger::Parts {
                       [this] { options.metrics->record_logger(stats()); }};
   // What was held back is told soon after its time, also when nothing happens any more.
   PeriodicTask news{LimitedNews::apart / 6, *options.clock, [this] { tell_held_back(false); }};
+  PeriodicTask ring_watch{ring_watch_interval, *options.clock, [this] { look_after_rings(); }};
   std::unique_ptr<SignalHook> signals;
 };
 
@@ -163,6 +195,10 @@ AsyncEventLogger::~AsyncEventLogger() {
 bool AsyncEventLogger::log(const EventLogEntry& entry) noexcept {
   Parts& parts = *parts_;
   if (!parts.options.enabled || parts.forked()) return false;
+  if (!entry.valid()) [[unlikely]] {
+    parts.ledger.refused(entry, LossReason::invalid_entry);
+    return false;
+  }
   const std::int64_t stamp = parts.options.clock->now().time_since_epoch().count();
   Lane* const lane = parts.lanes->mine();
   if (lane == nullptr || !parts.push(*lane, entry, stamp)) [[unlikely]]
@@ -180,30 +216,40 @@ std::size_t AsyncEventLogger::log(std::span<const EventLogEntry> entries) noexce
 
 bool AsyncEventLogger::Parts::log_slowly(Lane* lane, const EventLogEntry& entry,
                                          std::int64_t stamp) noexcept {
-  LossReason reason = store ? LossReason::spillover_queue_full : LossReason::queue_full;
-  if (closed) {
+  LossReason reason = LossReason::queue_full;
+  if (writer) reason = writer->failing() ? LossReason::spillover_io_error : LossReason::spillover_queue_full;
+  Lane* taker = lane;
+  const auto try_push = [&] {
+    if (lane != nullptr) return push(*lane, entry, stamp);
+    // A thread that is ending has no lane any more, and one of very many has none: they share one.
+    return lanes->use_shared([&](Lane& shared) {
+      taker = &shared;
+      return push(shared, entry, stamp);
+    });
+  };
+  bool pushed = lane == nullptr && !closed && try_push();
+  if (pushed || closed) {
     reason = LossReason::shutdown_in_progress;
-  } else if (lane != nullptr && entry.packed().size() > lane->max_packed()) {
+  } else if (taker != nullptr && entry.packed().size() > taker->max_packed()) {
     reason = LossReason::serialization;
-  } else if (lane != nullptr) {
+  } else if (taker != nullptr) {
     drain->hurry();
     if (options.full_policy == FullPolicy::block) {
-      bool pushed = false;
       try {
         ledger.await_space(*options.clock, options.clock->steady_now() + options.block_timeout, [&] {
-          pushed = push(*lane, entry, stamp);
+          pushed = try_push();
           return pushed || closed;
         });
       } catch (...) {
         reason = LossReason::queue_full;  // out of memory
       }
-      if (pushed) {
-        AsymmetricFence::light();
-        drain->pushed(*lane);
-        return true;
-      }
       if (closed) reason = LossReason::shutdown_in_progress;
     }
+  }
+  if (pushed) {
+    AsymmetricFence::light();
+    drain->pushed(*taker);
+    return true;
   }
   ledger.refused(entry, reason);
   return false;
@@ -242,21 +288,26 @@ void AsyncEventLogger::Parts::shutdown() noexcept {
   });
   failpoint("logger.stop.closed");
   outlet->stopping = true;
+  if (writer) writer->hurry();
   if (replayer) replayer->ask_to_stop();
   divert(queue.close_retries(), LossReason::shutdown_pending_retry);
   failpoint("logger.stop.retries");
   queue.hurry(true);
-  drain->stop();
+  drain->stop(deadline);
   failpoint("logger.stop.drain");
   queue.close();
   end_senders(deadline);
   failpoint("logger.stop.senders");
   if (replayer) replayer->stop();
   failpoint("logger.stop.replay");
-  if (writer) writer->stop();  // the last: until now somebody may have come with an event
+  if (writer) {
+    writer->stop();                   // the last: until now somebody may have come with an event
+    writer->take_all(queue.drain());  // what it gave back at the very moment of the shutdown
+  }
   failpoint("logger.stop.writer");
   gauges.stop();
   news.stop();
+  ring_watch.stop();
   tell_held_back(true);
   const LoggerStats books = stats();
   options.metrics->record_logger(books);
@@ -276,12 +327,15 @@ void AsyncEventLogger::Parts::end_senders(SteadyPoint deadline) {
       if (in_time) options.clock->wait_until(sender_done, mutex, deadline);
     }
   }
+  if (!in_time) divert(queue.drain(), LossReason::shutdown_in_progress);
+  gate.close();
   if (!in_time) {
-    divert(queue.drain(), LossReason::shutdown_in_progress);
-    gate.close();
-    client->cancel();
-  } else {
-    gate.close();
+    // One may have been on its way to the client when it was told.
+    const MutexLock lock(mutex);
+    while (senders_done < senders.size()) {
+      client->cancel();
+      options.clock->wait_until(sender_done, mutex, options.clock->steady_now() + cancel_again_after);
+    }
   }
   for (std::thread& sender : senders) sender.join();
   divert(queue.drain(), LossReason::shutdown_in_progress);
@@ -294,7 +348,7 @@ LoggerStats AsyncEventLogger::Parts::stats() const {
     stats.in_rings += lane.unseen();
   });
   ledger.fill(stats);
-  stats.recovered = lanes->recovered();
+  stats.recovered = lanes->recovered() + lanes->damaged();
   stats.queue_depth = queue.depth();
   stats.rings_in_plain_memory = lanes->fallbacks();
   stats.circuit_open = gate.is_open();

@@ -324,8 +324,8 @@ TEST_F(AsyncLogger, HazardL15ACallbackMayThrowAndMayLog) {
   lossy.on_loss = [&](const LostEvent& lost) {
     ++calls;
     EXPECT_THAT(std::string(lost.json), HasSubstr("details"));
-    EventLogEntry large;
-    large.details(std::string(1 << 20, 'x'));
+    EventLogEntry large = numbered(0);
+    large.details(std::string(1 << 16, 'x'));
     EXPECT_FALSE(self->log(large)) << "lost as well, and not told again";
     throw std::runtime_error("from the callback");
   };

@@ -20,10 +20,11 @@ void Drain::start() {
   thread_ = std::thread([this] { run(); });
 }
 
-void Drain::stop() {
+void Drain::stop(SteadyPoint deadline) {
   {
     const MutexLock lock(mutex_);
     stopping_ = true;
+    stop_by_ = deadline;
   }
   wake();
   if (thread_.joinable()) thread_.join();
@@ -60,71 +61,150 @@ bool Drain::anything_for(std::uint64_t threshold) const {
 }
 
 void Drain::run() {
-  bool idle = false;
+  // Noticed when the rings were opened; the callback may want to use the logger, which was not there then.
+  outlet_.ledger.tell_unseen(lanes_.damaged(), LossReason::corrupted);
   for (;;) {
     std::uint64_t asked = 0;
+    std::uint64_t done = 0;
     bool last = false;
     {
       const MutexLock lock(mutex_);
       asked = passes_asked_;
-      last = stopping_;
+      done = passes_done_;
+      last = stopping_ && clock_.steady_now() >= stop_by_;
       awake_ = false;
     }
-    const std::size_t found = collect();
+    if (asked != done && aimed_for_ == done) {
+      aimed_for_ = asked;
+      aim();
+    }
+    bool blocked = false;
+    const std::size_t found = collect(blocked);
+    if (last) give_up_rest();
+    const bool reached = aim_reached();
+    bool ends = false;
     {
       const MutexLock lock(mutex_);
-      passes_done_ = asked;
-      if (last) {
-        passed_.notify_all();
-        return;
-      }
+      if (reached) passes_done_ = aimed_for_;
+      ends = last || (stopping_ && !blocked && found == 0);
     }
     passed_.notify_all();
-
-    // While events come, a full batch wakes it, or the time that an event may wait at most is half over.
-    idle = found == 0;
-    const std::uint64_t threshold = idle ? 1 : outlet_.options.batch_size;
-    const SteadyPoint until =
-        idle ? SteadyPoint::max()
-             : clock_.steady_now() + std::max(outlet_.options.max_batch_wait / 2, Duration{1000});
-    wake_at_.store(threshold, std::memory_order_relaxed);
-    AsymmetricFence::heavy();
-    if (!anything_for(threshold)) {
-      const MutexLock lock(mutex_);
-      while (!awake_ && !stopping_ && passes_asked_ == passes_done_ &&
-             (idle || clock_.steady_now() < until)) {
-        if (idle) {
-          woken_.wait(mutex_);
-        } else {
-          clock_.wait_until(woken_, mutex_, until);
-        }
-      }
+    if (ends) return;
+    if (blocked) {
+      await_room();
+    } else {
+      await_events(found);
     }
-    wake_at_.store(never, std::memory_order_relaxed);
   }
 }
 
-std::size_t Drain::collect() {
+void Drain::aim() {
+  aim_.clear();
+  lanes_.for_each([&](const Lane& lane) { aim_.push_back(lane.pushed_up_to()); });
+}
+
+bool Drain::aim_reached() const {
+  std::size_t index = 0;
+  bool reached = true;
+  lanes_.for_each([&](const Lane& lane) {
+    reached = reached && (index >= aim_.size() || lane.seen_up_to() >= aim_[index]);
+    ++index;
+  });
+  return reached;
+}
+
+std::size_t Drain::room() const {
+  return outlet_.queue.room() + (outlet_.writer != nullptr ? outlet_.writer->room() : 0);
+}
+
+void Drain::await_room() {
+  blocked_ = true;
+  // Whoever makes room after this look sees that somebody waits for it.
+  if (room() == 0) {
+    const MutexLock lock(mutex_);
+    const bool stopping = stopping_;
+    while (!awake_ && stopping_ == stopping && !(stopping && clock_.steady_now() >= stop_by_)) {
+      if (stopping) {
+        clock_.wait_until(woken_, mutex_, stop_by_);
+      } else {
+        woken_.wait(mutex_);
+      }
+    }
+  }
+  blocked_ = false;
+}
+
+void Drain::await_events(std::size_t found) {
+  // While events come, a full batch wakes it, or the time that an event may wait at most is half over.
+  const bool idle = found == 0;
+  const std::uint64_t threshold = idle ? 1 : outlet_.options.batch_size;
+  const SteadyPoint until =
+      idle ? SteadyPoint::max()
+           : clock_.steady_now() + std::max(outlet_.options.max_batch_wait / 2, Duration{1000});
+  wake_at_.store(threshold, std::memory_order_relaxed);
+  AsymmetricFence::heavy();
+  if (!anything_for(threshold)) {
+    const MutexLock lock(mutex_);
+    while (!awake_ && !stopping_ && passes_asked_ == passes_done_ && (idle || clock_.steady_now() < until)) {
+      if (idle) {
+        woken_.wait(mutex_);
+      } else {
+        clock_.wait_until(woken_, mutex_, until);
+      }
+    }
+  }
+  wake_at_.store(never, std::memory_order_relaxed);
+}
+
+std::size_t Drain::collect(bool& blocked) {
   std::size_t all = 0;
-  for (std::size_t found = 1; found > 0;) {
+  blocked = !hand_over();
+  for (std::size_t found = 1; found > 0 && !blocked;) {
     found = 0;
     // A little of each in turn, so that a busy thread does not keep the others waiting.
-    lanes_.for_each([&](Lane& lane) {
-      collected_.clear();
-      found += lane.drain(from_one_lane, [&](const EventRef& event) { collected_.push_back(event); });
-      if (!collected_.empty()) hand_over(lane, collected_);
+    lanes_.for_each_from(first_lane_++, [&](Lane& lane) {
+      if (blocked || lane.unseen() == 0) return;
+      const std::size_t most = std::min(from_one_lane, room());
+      if (most == 0) {
+        blocked = true;
+        return;
+      }
+      found += lane.drain(most, [&](const EventRef& event) { collected_.push_back(event); });
+      if (collected_.empty()) return;
+      outlet_.ledger.enter(collected_);
+      lane.seen(collected_.size());
+      blocked = !hand_over();
     });
     all += found;
   }
   return all;
 }
 
-void Drain::hand_over(Lane& lane, std::vector<EventRef>& events) {
-  outlet_.ledger.enter(events);
-  lane.seen(events.size());
-  const std::size_t taken = outlet_.queue.push(events);
-  if (taken < events.size()) outlet_.divert(std::span(events).subspan(taken), LossReason::queue_full);
+bool Drain::hand_over() {
+  const auto rest = [&] { return std::span<const EventRef>(collected_).subspan(handed_); };
+  if (rest().empty()) return true;
+  handed_ += outlet_.queue.push(rest());
+  if (!rest().empty() && outlet_.writer != nullptr) handed_ += outlet_.writer->take(rest());
   failpoint("logger.queued");
+  if (!rest().empty()) return false;
+  collected_.clear();
+  handed_ = 0;
+  return true;
+}
+
+void Drain::give_up_rest() {
+  outlet_.divert(std::span<const EventRef>(collected_).subspan(handed_), LossReason::shutdown_in_progress);
+  lanes_.for_each([&](Lane& lane) {
+    do {
+      collected_.clear();
+      lane.drain(from_one_lane, [&](const EventRef& event) { collected_.push_back(event); });
+      outlet_.ledger.enter(collected_);
+      lane.seen(collected_.size());
+      outlet_.divert(collected_, LossReason::shutdown_in_progress);
+    } while (!collected_.empty());
+  });
+  collected_.clear();
+  handed_ = 0;
 }
 
 }  // namespace postrider::logger

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/entry_limits.hpp"
 #include "core/json_text.hpp"
 #include "core/utf8.hpp"
 #include "logger/entry_json.hpp"
@@ -38,6 +39,56 @@ std::string_view to_string(ProcessStatus status) noexcept {
 }
 
 namespace {
+
+const EntryBound* bound_of(EventLogEntry::Field field) noexcept {
+  using Field = EventLogEntry::Field;
+  switch (field) {
+    case Field::application_id:
+      return &entry_bounds::application_id;
+    case Field::correlation_id:
+      return &entry_bounds::correlation_id;
+    case Field::process_name:
+      return &entry_bounds::process_name;
+    case Field::process_status:
+      return &entry_bounds::process_status;
+    case Field::step:
+      return &entry_bounds::step;
+    case Field::details:
+      return &entry_bounds::details;
+    case Field::target_system:
+      return &entry_bounds::target_system;
+    case Field::originating_system:
+      return &entry_bounds::originating_system;
+    case Field::user_id:
+      return &entry_bounds::user_id;
+    case Field::idempotency_key:
+      return &entry_bounds::idempotency_key;
+    case Field::timestamp:
+    case Field::extra_text:
+    case Field::extra_json:
+      return nullptr;
+  }
+  return nullptr;
+}
+
+/// As it will be sent: what is no UTF-8 is repaired first.
+std::size_t sent_length(std::string_view text, bool in_bytes) {
+  const auto characters = utf8_length(text);
+  if (characters) return in_bytes ? text.size() : *characters;
+  const std::string repaired = utf8_repaired(text);
+  return in_bytes ? repaired.size() : utf8_length(repaired).value_or(repaired.size());
+}
+
+bool is_faulty(EventLogEntry::Field field, std::string_view text) {
+  const EntryBound* const bound = bound_of(field);
+  if (bound == nullptr) return false;
+  // The logger's own id stands in for an application's that is not given.
+  if (text.empty()) return bound->required && field != EventLogEntry::Field::application_id;
+  if (text.find('\0') != std::string_view::npos) return true;
+  // A bad byte becomes one character of three bytes.
+  if (text.size() <= (bound->in_bytes ? bound->most / 3 : bound->most)) return false;
+  return sent_length(text, bound->in_bytes) > bound->most;
+}
 
 EventLogEntry entry_of(ProcessStatus status, std::string_view process, std::string_view step) {
   EventLogEntry entry;
@@ -113,7 +164,33 @@ EventLogEntry& EventLogEntry::set(Field field, std::string_view bytes) {
     break;
   }
   append(field, bytes);
+  note_fault(field, is_faulty(field, bytes));
   return *this;
+}
+
+void EventLogEntry::note_fault(Field field, bool faulty) noexcept {
+  const unsigned bit = 1U << static_cast<unsigned>(field);
+  faults_ = static_cast<std::uint16_t>(faulty ? faults_ | bit : faults_ & ~bit);
+}
+
+void EventLogEntry::judge_extras() {
+  constexpr std::size_t longest_escape = 6;
+  if (packed_.size() <= EntryLimits::extras_bytes / longest_escape)
+    return note_fault(Field::extra_text, false);
+  std::string text = "{";
+  PackedFields fields(packed_);
+  while (fields.next()) {
+    if (!fields.is_extra()) continue;
+    if (text.size() > 1) text += ',';
+    logger::append_json_string(text, fields.name());
+    text += ':';
+    if (fields.field() == Field::extra_text) {
+      logger::append_json_string(text, fields.value());
+    } else {
+      text += fields.value();
+    }
+  }
+  note_fault(Field::extra_text, text.size() + 1 > EntryLimits::extras_bytes);
 }
 
 EventLogEntry& EventLogEntry::put_extra(Field kind, std::string_view name, std::string_view value) {
@@ -137,6 +214,7 @@ EventLogEntry& EventLogEntry::put_extra(Field kind, std::string_view name, std::
     break;
   }
   append(kind, head, value);
+  judge_extras();
   return *this;
 }
 
@@ -178,6 +256,9 @@ std::optional<EventLogEntry> EventLogEntry::unpack(std::string_view packed) {
   if (fields.damaged()) return std::nullopt;
   EventLogEntry entry;
   entry.packed_ = packed;
+  PackedFields each(packed);
+  while (each.next()) entry.note_fault(each.field(), is_faulty(each.field(), each.value()));
+  entry.judge_extras();
   return entry;
 }
 

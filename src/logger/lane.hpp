@@ -1,43 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "logger/chunk_scan.hpp"
+#include "logger/ring_format.hpp"
 #include "postrider/clock.hpp"
 
 namespace postrider::logger {
-
-/// One record in a lane. Lies in memory that may be a mapped file: what a process wrote before `kill -9` is
-/// there for the next one.
-struct RecordHead {
-  enum State : std::uint32_t { live = 1, done = 2 };
-  std::uint32_t size;  // of the packed entry behind it
-  std::atomic<std::uint32_t> state;
-  std::uint64_t seq;   // with the chunk's `run`: the idempotency key
-  std::int64_t stamp;  // when it was logged
-};
-static_assert(sizeof(RecordHead) == 24 && std::atomic<std::uint32_t>::is_always_lock_free);
-
-struct ChunkHead {
-  std::atomic<std::uint32_t> tail;  // where the last record ends; 0 for a chunk that is free
-  std::uint32_t unused;
-  std::uint64_t order;  // of the chunks of a lane
-  std::uint64_t run;    // random, per life of the lane
-  char padding[40];
-};
-static_assert(sizeof(ChunkHead) == 64);
-
-struct LaneHead {
-  std::uint64_t magic;
-  std::uint32_t chunk_bytes;
-  std::uint32_t chunk_count;
-};
 
 /// Memory for one lane. Unmapped in the end.
 class LaneMemory {
@@ -45,30 +26,37 @@ class LaneMemory {
   static constexpr std::size_t head_bytes = 4096;
 
   LaneMemory() = default;
-  LaneMemory(char* begin, std::size_t size, bool is_file) noexcept
-      : begin_(begin), size_(size), is_file_(is_file) {}
   LaneMemory(LaneMemory&& other) noexcept
-      : begin_(other.begin_), size_(other.size_), is_file_(other.is_file_) {
-    other.begin_ = nullptr;
-  }
+      : begin_(std::exchange(other.begin_, nullptr)), size_(other.size_), file_(std::move(other.file_)) {}
   LaneMemory& operator=(LaneMemory&&) = delete;
   ~LaneMemory();
 
   [[nodiscard]] char* begin() const noexcept { return begin_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   /// What lies in it outlives the process.
-  [[nodiscard]] bool is_file() const noexcept { return is_file_; }
+  [[nodiscard]] bool is_file() const noexcept { return file_.has_value(); }
+  /// Somebody removed or replaced the file: what lies in it ends with the process after all.
+  [[nodiscard]] bool file_is_gone() const noexcept;
 
   /// Both throw std::system_error.
   [[nodiscard]] static LaneMemory anonymous(std::size_t bytes);
-  /// A file that exists keeps its content and its size. Its space is reserved, so that a full disk cannot
-  /// kill the process later.
+  /// A file that exists keeps its content, and its size unless that is smaller. Its space is reserved, so
+  /// that a full disk cannot kill the process later. (One that somebody cuts off while it is mapped does:
+  /// SIGBUS.)
   [[nodiscard]] static LaneMemory file(const std::string& path, std::size_t bytes);
 
  private:
+  struct File {
+    std::string path;
+    dev_t device;
+    ino_t number;
+  };
+  LaneMemory(char* begin, std::size_t size, std::optional<File> file) noexcept
+      : begin_(begin), size_(size), file_(std::move(file)) {}
+
   char* begin_ = nullptr;
   std::size_t size_ = 0;
-  bool is_file_ = false;
+  std::optional<File> file_;
 };
 
 class Lane;
@@ -98,30 +86,36 @@ class Lane {
  public:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
 
-  /// Takes over what is in the memory, see `recovered`.
-  Lane(LaneMemory memory, std::uint32_t chunk_bytes, std::uint32_t chunk_count, std::uint64_t run);
+  /// Takes over what is in the memory, see `recovered`. Its shape has been looked at, see `shape_of`.
+  Lane(LaneMemory memory, std::uint32_t chunk_bytes, std::uint32_t chunk_count, std::uint64_t run,
+       const DamageSink& sink = {});
+  /// Of a file that was found.
+  [[nodiscard]] static RingShape shape_of(const LaneMemory& memory);
 
   // The logging thread's.
 
-  /// False when there is no room. Never blocks, never allocates.
-  [[nodiscard]] bool push(std::string_view packed, std::int64_t stamp) noexcept {
-    const auto need = static_cast<std::uint32_t>((sizeof(RecordHead) + packed.size() + 7U) & ~std::size_t{7});
+  /// False when there is no room. Never blocks, never allocates. For `quiet` see RecordHead.
+  [[nodiscard]] bool push(std::string_view packed, std::int64_t stamp, bool quiet = false) noexcept {
+    const auto need = static_cast<std::uint32_t>(RecordHead::room_for(packed.size()));
     if (offset_ + need > chunk_bytes_ && !next_chunk(need)) [[unlikely]]
       return false;
     auto* const head = new (base_ + offset_) RecordHead;
-    head->size = static_cast<std::uint32_t>(packed.size());
+    head->size_and_marks = static_cast<std::uint32_t>(packed.size()) | (quiet ? RecordHead::quiet_mark : 0);
     head->state.store(RecordHead::live, std::memory_order_relaxed);
     head->seq = seq_++;
     head->stamp = stamp;
     packed.copy(base_ + offset_ + sizeof(RecordHead), packed.size());
+    // Nobody damages memory that ends with the process.
+    if (checked_) head->check = head->sum(run_, packed);
     offset_ += need;
     ++records_;
-    tail_->store(offset_, std::memory_order_release);
+    tail_->store(coded_tail(offset_), std::memory_order_release);
     pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return true;
   }
   /// Whether its events outlive the process.
-  [[nodiscard]] bool survives() const noexcept { return memory_.is_file(); }
+  [[nodiscard]] bool survives() const noexcept { return memory_.is_file() && !retired.load(); }
+  [[nodiscard]] bool file_is_gone() const noexcept { return memory_.file_is_gone(); }
   [[nodiscard]] std::size_t max_packed() const noexcept {
     return chunk_bytes_ - sizeof(ChunkHead) - sizeof(RecordHead) - 8;
   }
@@ -130,6 +124,11 @@ class Lane {
     const std::uint64_t drained = drained_.load(std::memory_order_acquire);
     return pushed_.load(std::memory_order_relaxed) - drained;
   }
+  /// How many were ever pushed, and how many of these were seen; with those that were recovered.
+  [[nodiscard]] std::uint64_t pushed_up_to() const noexcept {
+    return pushed_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t seen_up_to() const noexcept { return drained_.load(std::memory_order_relaxed); }
   /// Around a push, so that closing can wait for it.
   void enter() noexcept { busy_.store(true, std::memory_order_relaxed); }
   void leave() noexcept { busy_.store(false, std::memory_order_release); }
@@ -142,14 +141,13 @@ class Lane {
   std::size_t drain(std::size_t max, const Take& take) {
     std::size_t taken = 0;
     while (taken < max) {
-      const std::uint32_t tail = chunk(read_chunk_).tail.load(std::memory_order_acquire);
-      if (read_offset_ >= tail) {
+      if (read_offset_ >= chunk(read_chunk_).end()) {
         if (!pass_chunk()) break;
         continue;
       }
       const EventRef ref{this, read_chunk_, read_offset_};
       const RecordHead& head = ref.head();
-      read_offset_ += static_cast<std::uint32_t>((sizeof(RecordHead) + head.size + 7U) & ~std::size_t{7});
+      read_offset_ += static_cast<std::uint32_t>(head.room());
       if (head.state.load(std::memory_order_relaxed) == RecordHead::done) continue;  // by the process before
       take(ref);
       ++taken;
@@ -171,13 +169,16 @@ class Lane {
   }
   /// Live records that were there when the lane was made.
   [[nodiscard]] std::uint64_t recovered() const noexcept { return recovered_; }
-  /// Records that were there but cannot be read.
+  /// Live records that were there but cannot be read.
   [[nodiscard]] std::uint64_t damaged() const noexcept { return damaged_; }
+  /// There may have been more of those.
+  [[nodiscard]] bool uncertain() const noexcept { return uncertain_; }
   [[nodiscard]] ChunkHead& chunk(std::uint32_t index) const noexcept {
     return *std::launder(reinterpret_cast<ChunkHead*>(begin_ + std::size_t{index} * chunk_bytes_));
   }
 
   std::atomic<bool> owned{false};         ///< by a thread
+  std::atomic<bool> retired{false};       ///< its file is gone: drained as ever, but nobody gets it any more
   std::atomic<std::uint64_t> refused{0};  ///< written by the owner alone
 
  private:
@@ -191,9 +192,11 @@ class Lane {
   bool next_chunk(std::uint32_t need) noexcept;
   bool pass_chunk() noexcept;
   bool finish_one(std::uint32_t index) noexcept;
-  void recover();
-  /// Walks over a chunk's records; what does not look like one ends it.
-  std::uint32_t check_chunk(std::uint32_t index, std::uint32_t& live);
+  void recover(const DamageSink& sink);
+  /// The chunks that are not free, in their order, with their marks mended.
+  [[nodiscard]] std::vector<std::uint32_t> used_chunks(const DamageSink& sink);
+  [[nodiscard]] bool mend_mark(std::uint32_t index, const DamageSink& sink);
+  [[nodiscard]] ChunkScan scan(std::uint32_t index, const DamageSink& sink) const;
   void begin_chunk(std::uint32_t index) noexcept;
 
   LaneMemory memory_;
@@ -204,10 +207,12 @@ class Lane {
   std::unique_ptr<Control[]> controls_;
   std::uint64_t recovered_ = 0;
   std::uint64_t damaged_ = 0;
+  bool uncertain_ = false;
 
   // The logging thread's, on a line of its own.
   alignas(64) char* base_ = nullptr;
-  std::atomic<std::uint32_t>* tail_ = nullptr;
+  std::atomic<std::uint64_t>* tail_ = nullptr;
+  const bool checked_;
   std::uint32_t offset_ = 0;
   std::uint32_t records_ = 0;  // in the current chunk
   std::uint32_t write_chunk_ = 0;
@@ -228,7 +233,7 @@ inline const RecordHead& EventRef::head() const noexcept {
 }
 inline std::string_view EventRef::packed() const noexcept {
   const RecordHead& record = head();
-  return {reinterpret_cast<const char*>(&record) + sizeof record, record.size};
+  return {reinterpret_cast<const char*>(&record) + sizeof record, record.size()};
 }
 
 }  // namespace postrider::logger

@@ -160,7 +160,7 @@ TEST(LaneFileTest, HazardL14WhatWasPushedIsThereForTheNextProcess) {
   EXPECT_GT(room, 150U) << "all chunks are in use again";
 }
 
-TEST(LaneFileTest, DamageIsNoticedAndEndsItsChunk) {
+TEST(LaneFileTest, DamageIsNoticedAndCostsItsRecord) {
   const test::TempDir temp;
   const std::string path = temp.file("ring");
   {
@@ -168,9 +168,9 @@ TEST(LaneFileTest, DamageIsNoticedAndEndsItsChunk) {
     for (std::size_t i = 0; i < 10; ++i) ASSERT_TRUE(lane.push(entry(i).packed(), 0));
   }
   LaneMemory memory = LaneMemory::file(path, lane_bytes);
-  memory.begin()[LaneMemory::head_bytes + sizeof(ChunkHead) + 3 * 40 + 24] = '\x7f';  // the field of event 3
+  memory.begin()[LaneMemory::head_bytes + sizeof(ChunkHead) + 3 * 48 + 32] = '\x7f';  // the field of event 3
   Lane lane(std::move(memory), chunk_bytes, chunk_count, 2);
-  EXPECT_EQ(lane.recovered(), 3U);
+  EXPECT_EQ(lane.recovered(), 9U);
   EXPECT_EQ(lane.damaged(), 1U);
 }
 

@@ -24,16 +24,15 @@ std::string_view to_string(LossReason reason) noexcept {
       "spillover_io_error",
       "serialization",
       "rejected",
-      "corrupted"};
+      "corrupted",
+      "spillover_removed",
+      "invalid_entry"};
   const auto index = static_cast<std::size_t>(reason);
   return index < names.size() ? names[index] : "unknown";
 }
 
 namespace logger {
 namespace {
-
-/// A callback that logs must not be told about the losses of its own calls.
-thread_local constinit bool telling = false;
 
 /// The books have changed: what tests wait for. No lock is held here.
 void booked() {
@@ -55,6 +54,10 @@ std::string_view hint_for(LossReason reason) {
       return ". Hint: the spill folder is full; raise max_spillover_events";
     case LossReason::spillover_max_size:
       return ". Hint: the spill folder is full; raise max_spillover_bytes";
+    case LossReason::spillover_removed:
+      return ". Hint: somebody removed or cut files of the spill folder; shut the logger down before that";
+    case LossReason::invalid_entry:
+      return ". Hint: the Event Log API would refuse it: it is empty, or a text has a NUL or is too long";
     case LossReason::serialization:
       return ". Hint: an entry may have about a sixteenth of ring_bytes";
     default:
@@ -63,6 +66,8 @@ std::string_view hint_for(LossReason reason) {
 }
 
 }  // namespace
+
+thread_local constinit bool Ledger::telling_ = false;
 
 Ledger::Ledger(const LoggerOptions& options, EntryDefaults defaults)
     : options_(options), defaults_(std::move(defaults)) {}
@@ -127,8 +132,9 @@ char* Ledger::write_event(char* out, const EventRef& event, TimeWriter& times) c
 
 void Ledger::lost(const EventRef& event, LossReason reason) noexcept {
   count_lost(reason, 1);
+  const bool told = options_.on_loss && !telling_ && !event.head().quiet();
   std::string json;
-  if (options_.on_loss && !telling) {
+  if (told) {
     try {
       json = "{";
       json += append_event(json, event) ? "}" : "";
@@ -136,7 +142,7 @@ void Ledger::lost(const EventRef& event, LossReason reason) noexcept {
       json.clear();  // out of memory: the reason is told without it
     }
   }
-  tell({reason, 1, json});  // first: who waits in flush() shall have been told
+  if (told) tell({reason, 1, json});  // first: who waits in flush() shall have been told
   leave(event);
   booked();
 }
@@ -168,16 +174,23 @@ void Ledger::lost_from_disk(std::string_view members, LossReason reason) noexcep
 }
 
 void Ledger::lost_unseen(std::uint64_t count, LossReason reason) noexcept {
-  if (count == 0) return;
-  count_lost(reason, count);
-  tell({reason, count, {}});
-  booked();
+  count_unseen(count, reason);
+  tell_unseen(count, reason);
+  if (count > 0) booked();
+}
+
+void Ledger::count_unseen(std::uint64_t count, LossReason reason) noexcept {
+  if (count > 0) count_lost(reason, count);
+}
+
+void Ledger::tell_unseen(std::uint64_t count, LossReason reason) noexcept {
+  if (count > 0) tell({reason, count, {}});
 }
 
 void Ledger::refused(const EventLogEntry& entry, LossReason reason) noexcept {
   ++refused_;
   count_lost(reason, 1);
-  if (!options_.on_loss || telling) return;
+  if (!options_.on_loss || telling_) return;
   try {
     std::string json = "{";
     append_members(json, entry.packed(), {options_.clock->now(), ""}, defaults_);
@@ -213,7 +226,7 @@ void Ledger::write_of_loss(LossReason reason, std::uint64_t count) noexcept {
 }
 
 void Ledger::tell(const LostEvent& event) noexcept {
-  if (!options_.on_loss || std::exchange(telling, true)) return;
+  if (!options_.on_loss || std::exchange(telling_, true)) return;
   try {
     options_.on_loss(event);
   } catch (const std::exception& error) {
@@ -224,7 +237,7 @@ void Ledger::tell(const LostEvent& event) noexcept {
     options_.log(LogLevel::error,
                  "postrider: the on_loss callback threw something that is no std::exception");
   }
-  telling = false;
+  telling_ = false;
 }
 
 bool Ledger::await_entered(Clock& clock, SteadyPoint deadline) {

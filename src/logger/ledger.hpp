@@ -42,6 +42,9 @@ class Ledger {
   void unspilled(std::uint64_t count) noexcept { spilled_ -= count; }
   void lost_from_disk(std::string_view members, LossReason reason) noexcept;
   void lost_unseen(std::uint64_t count, LossReason reason) noexcept;
+  /// In two steps, for what is noticed before anybody can be told: the books, and the callback.
+  void count_unseen(std::uint64_t count, LossReason reason) noexcept;
+  void tell_unseen(std::uint64_t count, LossReason reason) noexcept;
   /// By `log()`.
   void refused(const EventLogEntry& entry, LossReason reason) noexcept;
 
@@ -63,6 +66,9 @@ class Ledger {
   /// Those who wait for space look again.
   void wake_all() POSTRIDER_EXCLUDES(mutex_);
 
+  /// The calling thread is in an `on_loss` callback: what it logs is marked, and its loss not told.
+  [[nodiscard]] static bool telling() noexcept { return telling_; }
+
   [[nodiscard]] std::uint64_t outstanding() const noexcept { return outstanding_[0] + outstanding_[1]; }
   void fill(LoggerStats& stats) const noexcept;
 
@@ -72,6 +78,8 @@ class Ledger {
   void tell(const LostEvent& event) noexcept;
   /// The line in the log, whether there is a callback or not.
   void write_of_loss(LossReason reason, std::uint64_t count) noexcept;
+
+  static thread_local constinit bool telling_;
 
   const LoggerOptions& options_;
   const EntryDefaults defaults_;

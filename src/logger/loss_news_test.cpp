@@ -37,7 +37,7 @@ struct LossNews : LoggerFixture {
   /// Each is too large for its ring.
   static void lose(AsyncEventLogger& logger, int times) {
     EventLogEntry large = EventLogEntry::process_step("Test", "Step");
-    large.details(std::string(1 << 20, 'x'));
+    large.details(std::string(1 << 16, 'x'));
     for (int i = 0; i < times; ++i) EXPECT_FALSE(logger.log(large));
   }
 };
@@ -115,6 +115,33 @@ TEST_F(LossNews, WithoutALossTheEndIsARemark) {
   { AsyncEventLogger logger(client, telling(options())); }
   EXPECT_THAT(taken_warnings(), ElementsAre());
   EXPECT_THAT(remarks, ElementsAre(HasSubstr("the logger has ended")));
+}
+
+TEST_F(LoggerFixture, HazardL15ACallbackThatLogsIsNotToldOfTheLossesOfItsOwnEntries) {
+  // The event that it logs is taken, and lost on another thread a moment later.
+  client->answer([](auto) { return SendResult{.verdict = SendVerdict::rejected, .status = 422}; });
+  for (const RingMode ring : {RingMode::memory, RingMode::mapped}) {
+    LoggerOptions here = options(ring == RingMode::mapped);
+    here.ring = ring;
+    std::atomic<int> calls{0};
+    AsyncEventLogger* self = nullptr;
+    here.on_loss = [&](const LostEvent&) {
+      if (++calls < 50) self->log(numbered(99));
+    };
+    AsyncEventLogger logger(client, here);
+    self = &logger;
+    if (ring == RingMode::mapped) {
+      // No dead letters there.
+      std::filesystem::create_directories(temp.path() / "spill" / "eventlog-spillover.dead.jsonl");
+    }
+    log_numbers(logger, 1, 3);
+    ASSERT_TRUE(
+        await(logger, [](const LoggerStats& stats) { return stats.lost_for(LossReason::rejected) >= 6; }));
+    ASSERT_TRUE(logger.flush());
+    EXPECT_EQ(calls, 3);
+    EXPECT_EQ(logger.stats().lost_for(LossReason::rejected), 6U) << "counted all the same";
+    expect_balance(logger.stats());
+  }
 }
 
 }  // namespace

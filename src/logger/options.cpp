@@ -3,7 +3,9 @@
 
 #include <utility>
 
+#include "core/entry_limits.hpp"
 #include "core/option_check.hpp"
+#include "core/utf8.hpp"
 #include "core/wording.hpp"
 
 namespace postrider::logger {
@@ -52,6 +54,14 @@ LoggerOptions checked(LoggerOptions options) {
   if (options.ring == RingMode::mapped && options.spillover_path.empty()) {
     check.refuse("ring", "mapped", "memory, unless spillover_path names the folder for its files");
   }
+  const auto check_text = [&](const char* name, const std::string& text, const EntryBound& bound) {
+    const bool fits = utf8_length(text).value_or(bound.most + 1) <= bound.most;
+    if (!fits || text.find('\0') != std::string::npos)
+      check.refuse(name, "too long or no text", "up to " + counted(bound.most, "character") + " of UTF-8");
+  };
+  check_text("application_id", options.application_id, entry_bounds::application_id);
+  check_text("originating_system", options.originating_system, entry_bounds::originating_system);
+  check_text("user_id", options.user_id, entry_bounds::user_id);
   if (options.clock == nullptr) options.clock = &Clock::system();
   if (options.metrics == nullptr) options.metrics = &MetricsExporter::none();
   options.log = guarded(std::move(options.log));

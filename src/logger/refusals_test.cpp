@@ -51,6 +51,11 @@ TEST_P(LoggerRefusals, EventsWaitOnDiskUntilTheSetUpIsMendedAndTheOperatorIsTold
     logger.replay_soon();
     ASSERT_TRUE(client->await_requests(3 + cycle)) << cycle;
     ASSERT_TRUE(books.await([&] { return logger.stats().circuit_open; })) << cycle;
+    // A request is counted before its answer is told of.
+    ASSERT_TRUE(books.await([&] {
+      const std::lock_guard lock(mutex);
+      return said.size() >= 1 + cycle / 2;
+    })) << cycle;
   }
   const LoggerStats stats = logger.stats();
   EXPECT_EQ(stats.on_disk, 6U);

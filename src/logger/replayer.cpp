@@ -36,6 +36,7 @@ bool blames_request(int status) noexcept {
 Replayer::Replayer(Outlet& outlet) : outlet_(outlet), clock_(*outlet.options.clock), reader_(*outlet.store) {}
 
 void Replayer::start() {
+  if (outlet_.store->has_files()) wake();  // of the process before: nobody has to wait for an interval
   thread_ = std::thread([this] { run(); });
 }
 
@@ -81,6 +82,8 @@ void Replayer::run() {
 
 std::uint64_t Replayer::cycle() {
   const std::uint64_t before = delivered_;
+  outlet_.store->look_after_files();
+  outlet_.writer->tell_removed();
   probing_ = probing_ || !outlet_.gate.is_closed();
   const std::size_t full = outlet_.options.replay_batch_size;
   while (!stopping() && outlet_.store->has_files()) {
@@ -88,7 +91,9 @@ std::uint64_t Replayer::cycle() {
     constexpr Duration patience = std::chrono::seconds{1};
     if (!outlet_.queue.await_low(clock_.steady_now() + patience)) break;
     const std::size_t size = probing_ ? 1 : std::min(full, limit_);
-    if (!reader_.read(batch_, probing_ && failures_ >= suspicious ? 2 : size, batch_bytes)) break;
+    const bool any = reader_.read(batch_, probing_ && failures_ >= suspicious ? 2 : size, batch_bytes);
+    outlet_.writer->tell_removed();
+    if (!any) break;
     if (batch_.items.empty()) {
       commit(0);
       continue;

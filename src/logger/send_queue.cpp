@@ -58,7 +58,7 @@ void SendQueue::requeue_due(SteadyPoint now, std::vector<EventRef>& homeless) {
   recount();
 }
 
-bool SendQueue::take(std::vector<EventRef>& batch, std::vector<EventRef>& homeless) {
+bool SendQueue::take_locked(std::vector<EventRef>& batch, std::vector<EventRef>& homeless) {
   const MutexLock lock(mutex_);
   for (;;) {
     const SteadyPoint now = clock_.steady_now();

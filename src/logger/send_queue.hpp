@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -18,6 +20,13 @@ class SendQueue {
   SendQueue(std::size_t capacity, std::size_t batch_size, Duration max_batch_wait, Clock& clock)
       : capacity_(capacity), batch_size_(batch_size), max_batch_wait_(max_batch_wait), clock_(clock) {}
 
+  /// Called whenever there is more room. Before any thread uses the queue.
+  void on_room(std::function<void()> callback) { on_room_ = std::move(callback); }
+  /// Under the lock: who looks after he has said that he waits for room, misses none.
+  [[nodiscard]] std::size_t room() const POSTRIDER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return capacity_ - std::min(capacity_, ready_.size());
+  }
   /// Returns how many there was room for, from the first.
   [[nodiscard]] std::size_t push(std::span<const EventRef> events) POSTRIDER_EXCLUDES(mutex_);
   /// Takes it again when `due`. False when closed for retries: the event stays the caller's.
@@ -28,7 +37,11 @@ class SendQueue {
   /// Waits for a full batch, or for as long as a first event may wait. `homeless` gets retries for which the
   /// queue has no room. False when it is closed and nothing is left.
   [[nodiscard]] bool take(std::vector<EventRef>& batch, std::vector<EventRef>& homeless)
-      POSTRIDER_EXCLUDES(mutex_);
+      POSTRIDER_EXCLUDES(mutex_) {
+    const bool more = take_locked(batch, homeless);
+    if (!batch.empty()) on_room_();
+    return more;
+  }
 
   /// While it is on, nobody waits for batches to fill.
   void hurry(bool on) POSTRIDER_EXCLUDES(mutex_);
@@ -51,6 +64,8 @@ class SendQueue {
     EventRef event;
   };
   static bool later(const Retry& a, const Retry& b) noexcept { return a.due > b.due; }
+  [[nodiscard]] bool take_locked(std::vector<EventRef>& batch, std::vector<EventRef>& homeless)
+      POSTRIDER_EXCLUDES(mutex_);
   void requeue_due(SteadyPoint now, std::vector<EventRef>& homeless) POSTRIDER_REQUIRES(mutex_);
   void recount() POSTRIDER_REQUIRES(mutex_);
 
@@ -58,8 +73,9 @@ class SendQueue {
   const std::size_t batch_size_;
   const Duration max_batch_wait_;
   Clock& clock_;
+  std::function<void()> on_room_ = [] {};
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar arrived_;
   CondVar taken_;
   std::deque<EventRef> ready_ POSTRIDER_GUARDED_BY(mutex_);

@@ -2,6 +2,7 @@
 #include "logger/sender.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/failpoint.hpp"
 #include "core/what_of.hpp"
@@ -11,6 +12,28 @@ namespace postrider::logger {
 namespace {
 
 constexpr Duration longest_retry_after = std::chrono::minutes{5};
+/// How soon the receiver is asked again while the disk has no room.
+constexpr Duration crowded_pause = std::chrono::seconds{1};
+
+bool is_known(SendVerdict verdict) noexcept {
+  switch (verdict) {
+    case SendVerdict::delivered:
+    case SendVerdict::rejected:
+    case SendVerdict::too_large:
+    case SendVerdict::transient:
+    case SendVerdict::throttled:
+      return true;
+  }
+  return false;
+}
+
+/// A client of somebody's own may say anything; what nobody knows is no delivery.
+template <class Answer>
+void make_known(Answer& answer) {
+  if (is_known(answer.verdict)) return;
+  answer.reason = "a verdict that nobody knows: " + std::to_string(static_cast<int>(answer.verdict));
+  answer.verdict = SendVerdict::transient;
+}
 
 }  // namespace
 
@@ -36,6 +59,8 @@ SendResult Outlet::send(std::span<const OutgoingEvent> events) {
   } catch (...) {
     result = {.verdict = SendVerdict::transient, .reason = "the client threw something unknown"};
   }
+  make_known(result);
+  for (SendItem& item : result.items) make_known(item);
   failpoint("logger.sent");
   gate.leave(result);
   news.heard(result);
@@ -53,13 +78,26 @@ std::string Outlet::meanwhile(const LoggerOptions& options) {
   }
   return "there is no spillover_path: an event is lost after " +
          counted(static_cast<std::size_t>(options.max_retries) + 1, "attempt") +
-         " at most, or when it comes while " + counted(options.queue_capacity, "event") + " wait in memory";
+         " at most, or when it comes while " + counted(options.queue_capacity, "event") +
+         " wait in memory and its ring is full";
 }
 
-void Outlet::divert(std::span<const EventRef> events, LossReason reason) {
-  if (events.empty()) return;
-  if (writer != nullptr) return writer->offer(events, stopping);
-  for (const EventRef& event : events) ledger.lost(event, reason);
+bool Outlet::divert(std::span<const EventRef> events, LossReason reason) {
+  if (events.empty()) return true;
+  if (writer == nullptr) {
+    for (const EventRef& event : events) ledger.lost(event, reason);
+    return true;
+  }
+  if (stopping) {
+    writer->take_all(events);
+    return true;
+  }
+  events = events.subspan(writer->take(events));
+  if (events.empty()) return true;
+  std::vector<EventRef> again(events.begin(), events.end());
+  for (EventRef& event : again) event.attempts = 0;
+  queue.give_back(again);
+  return false;
 }
 
 bool Outlet::bury(std::string_view members, const SendItem& why) {
@@ -77,10 +115,13 @@ void Sender::run() {
   std::vector<EventRef> batch;
   std::vector<EventRef> homeless;
   while (outlet_.queue.take(batch, homeless)) {
-    outlet_.divert(homeless, LossReason::retry_requeue_failed);
+    divert(homeless, LossReason::retry_requeue_failed);
     homeless.clear();
     if (!batch.empty()) send(batch);
     batch.clear();
+    if (std::exchange(crowded_, false)) {
+      outlet_.writer->await_space(outlet_.options.clock->steady_now() + crowded_pause);
+    }
   }
 }
 
@@ -88,7 +129,7 @@ void Sender::send(std::vector<EventRef>& batch) {
   // Ask first: making JSON for a closed door would be for nothing.
   if (!outlet_.gate.enter()) {
     if (outlet_.writer != nullptr || outlet_.stopping) {
-      outlet_.divert(batch, LossReason::shutdown_in_progress);
+      divert(batch, LossReason::shutdown_in_progress);
     } else {
       outlet_.queue.give_back(batch);
       failpoint("logger.held");
@@ -126,7 +167,7 @@ void Sender::send(std::vector<EventRef>& batch) {
     parts.pop_back();
     const std::size_t size = part.end - part.begin;
     if (!entered && !outlet_.gate.enter()) {
-      outlet_.divert(std::span(events_).subspan(part.begin, size), LossReason::retries_exhausted);
+      divert(std::span(events_).subspan(part.begin, size), LossReason::retries_exhausted);
       continue;
     }
     entered = false;
@@ -179,10 +220,10 @@ void Sender::settle_one(std::size_t index, const SendItem& item, const SendResul
 
 void Sender::retry(EventRef event, const SendResult& result) {
   const LoggerOptions& options = outlet_.options;
-  if (outlet_.stopping) return outlet_.divert({&event, 1}, LossReason::retry_executor_rejected);
+  if (outlet_.stopping) return divert({&event, 1}, LossReason::retry_executor_rejected);
   const bool exhausted = event.attempts >= options.max_retries;
   if (!exhausted && !may_retry_) may_retry_ = outlet_.gate.spend_retry();
-  if (exhausted || !*may_retry_) return outlet_.divert({&event, 1}, LossReason::retries_exhausted);
+  if (exhausted || !*may_retry_) return divert({&event, 1}, LossReason::retries_exhausted);
   ++event.attempts;
   Duration delay = full_jitter(options.base_retry_delay, options.max_retry_delay, event.attempts, jitter_);
   // A receiver that means next year is asked again before.
@@ -190,7 +231,7 @@ void Sender::retry(EventRef event, const SendResult& result) {
   if (outlet_.queue.push_retry(event, options.clock->steady_now() + delay)) {
     outlet_.ledger.retried(1);
   } else {
-    outlet_.divert({&event, 1}, LossReason::retry_executor_rejected);
+    divert({&event, 1}, LossReason::retry_executor_rejected);
   }
 }
 

@@ -45,8 +45,9 @@ struct Outlet {
 
   /// Sends, and tells the gate what came of it. The gate has been entered.
   [[nodiscard]] SendResult send(std::span<const OutgoingEvent> events);
-  /// To disk; lost for `reason` when there is none.
-  void divert(std::span<const EventRef> events, LossReason reason);
+  /// To disk; lost for `reason` when there is none. What the disk has no room for goes back into the queue:
+  /// false then, and nothing is gained by coming again at once.
+  bool divert(std::span<const EventRef> events, LossReason reason);
   /// Into the dead letters. False when it could not be written there.
   [[nodiscard]] bool bury(std::string_view members, const SendItem& why);
 
@@ -75,12 +76,16 @@ class Sender {
   void settle(const Part& part, const SendResult& result, std::vector<Part>& again);
   void settle_one(std::size_t index, const SendItem& item, const SendResult& result);
   void retry(EventRef event, const SendResult& result);
+  void divert(std::span<const EventRef> events, LossReason reason) {
+    if (!outlet_.divert(events, reason)) crowded_ = true;
+  }
 
   Outlet& outlet_;
   std::mt19937_64 random_;
   // For the answer that is being settled: its events stay together, and cost one retry.
   double jitter_ = 0;
   std::optional<bool> may_retry_;
+  bool crowded_ = false;  // neither the receiver nor the disk takes events
   std::string text_;
   std::vector<EventRef> events_;
   std::vector<OutgoingEvent> outgoing_;

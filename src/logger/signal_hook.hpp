@@ -2,23 +2,24 @@
 #pragma once
 
 #include <functional>
-#include <thread>
 
 namespace postrider::logger {
 
 /// Runs something when SIGTERM or SIGINT comes, on a thread of its own, and then raises the signal again with
-/// what it did before. One at a time in a process: a second one leaves the signals alone.
+/// what it did before. Of several in a process each runs, in the order in which they were made, before that.
+/// A child of the process, made by fork(), has the signals as they were before.
 class SignalHook {
  public:
   explicit SignalHook(std::function<void()> run);
+  /// When it is running, waits for its end.
   ~SignalHook();
   SignalHook(const SignalHook&) = delete;
   SignalHook& operator=(const SignalHook&) = delete;
 
+  void run() const { run_(); }
+
  private:
-  std::function<void()> run_;
-  std::thread thread_;
-  bool installed_ = false;
+  const std::function<void()> run_;
 };
 
 }  // namespace postrider::logger

@@ -10,6 +10,13 @@
 
 namespace postrider::logger {
 
+/// Which file it is, whatever its name.
+struct FileMark {
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+  friend bool operator==(const FileMark&, const FileMark&) = default;
+};
+
 /// The files of one folder: all that spilling asks of the operating system, so that tests can put a failing
 /// disk and a power cut in its place. Calls return a negative errno when they fail; they never throw. Names
 /// have no slashes. Thread-safe, as the calls of the operating system are.
@@ -40,6 +47,14 @@ class SpillFolder {
   [[nodiscard]] virtual int rename(const std::string& from, const std::string& to) = 0;
   [[nodiscard]] virtual int remove(const std::string& name) = 0;
   [[nodiscard]] virtual int list(std::vector<std::string>& names) = 0;
+  [[nodiscard]] virtual int mark(int handle, FileMark& mark) = 0;
+  [[nodiscard]] virtual int mark(const std::string& name, FileMark& mark) = 0;
+  /// Looks whether the folder is still where it was, and locked. When somebody has removed it or moved it
+  /// away, another one is made and locked: 1, and no file is there any more. 0: all is as before.
+  [[nodiscard]] virtual int restore() = 0;
+  /// The same as long as the machine runs: what a process wrote, the next one finds, synced or not. 0 when
+  /// nobody knows.
+  [[nodiscard]] virtual std::uint64_t boot() = 0;
 };
 
 /// A handle that is closed in the end.
@@ -72,6 +87,9 @@ class SpillFile {
   SpillFolder* folder_ = nullptr;
   int handle_ = -1;
 };
+
+/// Whether `name` is still the file that it was. False only when that is known not to be so.
+[[nodiscard]] bool is_still(SpillFolder& folder, const std::string& name, const FileMark& mark);
 
 /// Opens `path`, making it (for its owner alone) when it is not there, and locks it: a second logger on the
 /// same folder, in this process or another, gets Error(conflict). Files are for their owner alone, and a

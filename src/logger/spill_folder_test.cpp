@@ -3,9 +3,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 
 #include "logger/spill_fixture.hpp"
@@ -51,9 +54,8 @@ TEST(SpillFolderTest, HazardL16ASymbolicLinkIsNotFollowed) {
   const test::TempDir temp;
   const std::string victim = temp.file("victim");
   const fs::path path = temp.path() / "spill";
-  fs::create_directory(path);
-  fs::create_symlink(victim, path / "eventlog-spillover.jsonl");
   const auto folder = open_spill_folder(path.string());
+  fs::create_symlink(victim, path / "eventlog-spillover.jsonl");
   EXPECT_EQ(folder->open("eventlog-spillover.jsonl", SpillFolder::Mode::append), -ELOOP);
   EXPECT_FALSE(fs::exists(victim));
 
@@ -76,6 +78,70 @@ TEST(SpillFolderTest, HazardL13ASecondLoggerOnTheSameFolderIsTold) {
   }
   first.reset();
   EXPECT_NO_THROW((void)open_spill_folder(temp.file("spill"))) << "free again";
+}
+
+/// Something that is no file, under the name of one.
+void put_other(const fs::path& path, const std::string& kind) {
+  if (kind == "a FIFO") {
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  } else if (kind == "a folder") {
+    fs::create_directory(path);
+  } else if (kind == "a symbolic link") {
+    fs::create_symlink("nowhere", path);
+  } else {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    ASSERT_LT(path.string().size(), sizeof address.sun_path);
+    std::strcpy(address.sun_path, path.c_str());  // NOLINT
+    const int socket = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    ASSERT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    ::close(socket);
+  }
+}
+
+TEST(SpillFolderTest, HazardL16WhatIsNoFileIsRefusedAtTheStartAndHangsNobody) {
+  for (const std::string name :
+       {"eventlog-spillover.lock", "eventlog-spillover.jsonl", "eventlog-spillover.replay.jsonl",
+        "eventlog-spillover.00000000000000000001-0000.jsonl", "eventlog-spillover.checkpoint",
+        "eventlog-spillover.gaps", "eventlog-spillover.dead.jsonl", "eventlog-spillover.quarantine.jsonl",
+        "eventlog-ring.0"}) {
+    for (const std::string kind : {"a FIFO", "a folder", "a socket", "a symbolic link"}) {
+      const test::TempDir temp;
+      const std::string path = temp.file("s");
+      fs::create_directory(path);
+      ASSERT_NO_FATAL_FAILURE(put_other(fs::path(path) / name, kind));
+      try {
+        const auto folder = open_spill_folder(path);
+        const SpillStore store(*folder, {}, silent);
+        FAIL() << kind << " as " << name << " was taken";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+        EXPECT_THAT(error.what(), HasSubstr(path));
+        EXPECT_THAT(error.what(), HasSubstr(name + " is " + kind));
+        EXPECT_THAT(error.what(), HasSubstr("Hint:"));
+      }
+    }
+  }
+}
+
+TEST(SpillFolderTest, HazardL16WhatIsNoFileIsNotOpenedLaterEither) {
+  const test::TempDir temp;
+  const std::string path = temp.file("s");
+  const auto folder = open_spill_folder(path);
+  for (const std::string kind : {"a FIFO", "a folder", "a socket"}) {
+    const std::string name = "eventlog-" + kind.substr(2);
+    ASSERT_NO_FATAL_FAILURE(put_other(fs::path(path) / name, kind));
+    for (const auto mode : {SpillFolder::Mode::read, SpillFolder::Mode::append, SpillFolder::Mode::update})
+      EXPECT_LT(folder->open(name, mode), 0) << kind;
+  }
+}
+
+TEST(SpillFolderTest, AFolderOfAnotherNameIsNoneOfOurBusiness) {
+  const test::TempDir temp;
+  const std::string path = temp.file("s");
+  fs::create_directories(fs::path(path) / "eventlog-spillover.old");
+  fs::create_directories(fs::path(path) / "eventlog-ring.bak");
+  EXPECT_NO_THROW((void)open_spill_folder(path));
 }
 
 TEST(SpillFolderTest, AFolderThatCannotBeMadeIsTold) {

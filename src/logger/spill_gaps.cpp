@@ -31,7 +31,7 @@ bool take_number(std::string_view& text, std::uint64_t& number, char behind) {
 void SpillGaps::load() {
   gaps_.clear();
   const SpillFile file(folder_, folder_.open(name, SpillFolder::Mode::read));
-  if (!file.is_open()) return;
+  if (!file.is_open() || folder_.mark(file.get(), mark_) != 0) return;
   std::string bytes(largest_file, '\0');
   const std::int64_t got = folder_.read_at(file.get(), bytes.data(), bytes.size(), 0);
   bytes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
@@ -68,6 +68,10 @@ void SpillGaps::forget_before(SpillSeq cursor) {
   changed_ = std::erase_if(gaps_, [&](const Gap& gap) { return gap.end <= cursor; }) > 0 || changed_;
 }
 
+void SpillGaps::refresh() {
+  changed_ = changed_ || (!gaps_.empty() && !is_still(folder_, name, mark_));
+}
+
 bool SpillGaps::save() {
   if (!changed_) return true;
   if (gaps_.empty()) {
@@ -82,7 +86,8 @@ bool SpillGaps::save() {
   bytes.append(std::to_string(checksum(bytes))).append("\n");
   const SpillFile file(folder_, folder_.open(new_name, SpillFolder::Mode::append));
   if (!file.is_open() || folder_.truncate(file.get(), 0) != 0 ||
-      append_all(folder_, file.get(), bytes) != 0 || folder_.rename(new_name, name) != 0) {
+      append_all(folder_, file.get(), bytes) != 0 || folder_.mark(file.get(), mark_) != 0 ||
+      folder_.rename(new_name, name) != 0) {
     return false;
   }
   changed_ = false;

@@ -30,10 +30,13 @@ class SpillGaps {
   void forget_before(SpillSeq cursor);
   /// Writes what has changed since the last time. False when the disk refused; the next call tries again.
   bool save();
+  /// Somebody may have removed the file: then it is to be saved again.
+  void refresh();
 
  private:
   SpillFolder& folder_;
   std::vector<Gap> gaps_;
+  FileMark mark_;  // of the file that was saved or loaded
   bool changed_ = false;
 };
 

@@ -25,7 +25,7 @@ bool SpillReader::open() {
   auto opened = store_.open_front();
   if (!opened) return false;
   if (buffer_.empty()) buffer_.resize(buffer_size);
-  file_ = std::move(opened->file);
+  handle_ = opened->handle;
   id_ = opened->id;
   file_bytes_ = opened->bytes;
   file_end_ = opened->end;
@@ -34,7 +34,7 @@ bool SpillReader::open() {
   base_ = begin_ = end_ = 0;
   read_errors_ = 0;
   if (!fill()) {
-    file_.reset();
+    handle_ = -1;
     return false;
   }
   identity_ = checksum(std::string_view(buffer_).substr(0, std::min(end_, identity_bytes)));
@@ -55,18 +55,19 @@ bool SpillReader::fill() {
   begin_ = 0;
   while (end_ < buffer_.size() && base_ + end_ < file_bytes_) {
     const std::size_t wanted = std::min<std::uint64_t>(buffer_.size() - end_, file_bytes_ - base_ - end_);
-    const std::int64_t got = store_.folder_.read_at(file_.get(), buffer_.data() + end_, wanted, base_ + end_);
+    const std::int64_t got = store_.folder_.read_at(handle_, buffer_.data() + end_, wanted, base_ + end_);
     if (got == 0) {  // somebody has cut it
       file_bytes_ = base_ + end_;
       break;
     }
     if (got < 0) {
       // Perhaps it can be read later. A bad sector cannot: what comes after it is out of reach.
-      store_.complain("cannot read a file to its end", static_cast<int>(got));
+      store_.news_.failed(DiskTask::read, "cannot read a file to its end", static_cast<int>(got));
       unreadable_ = ++read_errors_ >= most_read_errors;
       return unreadable_;
     }
     read_errors_ = 0;
+    store_.news_.went_well(DiskTask::read);
     end_ += static_cast<std::size_t>(got);
   }
   return true;
@@ -78,7 +79,7 @@ bool SpillReader::read(SpillBatch& batch, std::size_t max_events, std::size_t ma
   batch.made_.clear();
   batch.lost = 0;
   batch.ends_file = false;
-  if (!file_.is_open() && !open()) return false;
+  if (handle_ < 0 && !open()) return false;
   const auto more = [&] { return base_ + end_ < file_bytes_ && !unreadable_; };
   if (end_ - begin_ < buffer_.size() / 4 && more() && !fill() && begin_ == end_) return false;
   reading_expected_ = expected_;
@@ -178,7 +179,7 @@ SpillReader::Committed SpillReader::commit(const SpillBatch& batch, std::size_t 
   expected_ = seq;
   begin_ = static_cast<std::size_t>(offset - base_);
   if (all && batch.ends_file) {
-    file_.reset();
+    handle_ = -1;
     store_.finished(id_, unreadable_);
     failpoint("logger.replay.removed");
   }

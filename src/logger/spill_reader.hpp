@@ -65,7 +65,7 @@ class SpillReader {
   void take_foreign(SpillBatch& batch, const SpillLine& line, std::uint64_t offset);
 
   SpillStore& store_;
-  SpillFile file_;
+  int handle_ = -1;  // the store's
   std::uint64_t id_ = 0;
   std::uint64_t identity_ = 0;  // checksum of the file's beginning
   std::uint64_t file_bytes_ = 0;

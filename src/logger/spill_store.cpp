@@ -44,17 +44,16 @@ SpillFull SpillStore::close_line(char* end) {
   return SpillFull::no;
 }
 
-int SpillStore::write_staged() {
-  if (staged_count_ == 0) return 0;
-  save_gaps();
-  const MutexLock append(append_mutex_);
+int SpillStore::append_staged() {
   int error = 0;
   for (int tries = 0; tries < 2; ++tries) {
-    if (active_.is_open() && active_size_ >= limits_.segment_bytes) {
+    error = mend(false);
+    if (error != 0) break;
+    if (active_is_full()) {
       // Not synced here: who syncs at intervals shall not wait for the disk at each full file.
       constexpr std::size_t most_unsynced = 64;
       if (limits_.durable && synced_size_ != active_size_) {
-        if (unsynced_.size() == most_unsynced) sync_sealed();
+        if (unsynced_.size() == most_unsynced) (void)sync_sealed();
         const MutexLock lock(mutex_);
         unsynced_.push_back({segments_.back().id, std::move(active_), active_size_});
       }
@@ -69,6 +68,14 @@ int SpillStore::write_staged() {
     if (undone && (error == -ENOSPC || error == -EDQUOT)) break;
     seal(nullptr);
   }
+  return error;
+}
+
+int SpillStore::write_staged() {
+  if (staged_count_ == 0) return 0;
+  save_gaps();
+  const MutexLock append(append_mutex_);
+  const int error = append_staged();
   if (error == 0) {
     failpoint("logger.spill.written");
     const MutexLock lock(mutex_);
@@ -78,10 +85,19 @@ int SpillStore::write_staged() {
     segment.end += staged_count_;
     bytes_ += staged_.size();
     next_seq_ += staged_count_;
+    mark_written(false);
   }
   staged_.truncate(0);
   staged_count_ = 0;
   return error;
+}
+
+bool SpillStore::active_is_full() {
+  if (!active_.is_open()) return false;
+  if (active_size_ >= limits_.segment_bytes) return true;
+  const MutexLock lock(mutex_);
+  const std::uint64_t has = segments_.back().end - segments_.back().first;
+  return has > 0 && has + staged_count_ > limits_.segment_events;
 }
 
 int SpillStore::open_active(SpillSeq first) {
@@ -91,22 +107,39 @@ int SpillStore::open_active(SpillSeq first) {
     // A file that could not be renamed is still in the way.
     if (!segments_.empty() && segments_.back().name == active_name) {
       const std::string name = free_name(segments_.back().first);
-      if (const int error = folder_.rename(active_name, name); error != 0) return error;
-      segments_.back().name = name;
-      last_is_active_ = false;
-      folder_dirty_ = true;
+      const int error = folder_.rename(active_name, name);
+      if (error == -ENOENT) {
+        removed_ += forget_segment(segments_.size() - 1);
+      } else if (error != 0) {
+        return error;
+      } else {
+        segments_.back().name = name;
+        last_is_active_ = false;
+        folder_dirty_ = true;
+      }
     }
   }
   SpillFile file(folder_, folder_.open(active_name, SpillFolder::Mode::append));
   if (!file.is_open()) return file.get();
-  const std::int64_t size = folder_.size(file.get());
+  std::int64_t size = folder_.size(file.get());
+  if (size > 0) {
+    {
+      const MutexLock lock(mutex_);
+      set_aside(active_name);
+    }
+    file = SpillFile(folder_, folder_.open(active_name, SpillFolder::Mode::append));
+    if (!file.is_open()) return file.get();
+    size = folder_.size(file.get());
+  }
   if (size != 0) return size < 0 ? static_cast<int>(size) : -EEXIST;
+  FileMark mark;
+  if (const int error = folder_.mark(file.get(), mark); error != 0) return error;
   active_ = std::move(file);
   active_size_ = synced_size_ = 0;
   synced_seq_ = first;
   folder_dirty_ = true;
   const MutexLock lock(mutex_);
-  segments_.push_back({next_id_++, active_name, first, first, 0});
+  segments_.push_back({next_id_++, active_name, first, first, 0, mark});
   last_is_active_ = true;
   return 0;
 }
@@ -129,14 +162,16 @@ void SpillStore::seal(const char* new_name) {
   Segment& segment = segments_.back();
   if (segment.bytes == 0) {
     // Nothing of it counts. What cannot be removed is in the way of the next file, which tries again.
-    if (folder_.remove(active_name) == 0) segments_.pop_back();
+    const int error = folder_.remove(active_name);
+    if (error == 0 || error == -ENOENT) segments_.pop_back();
     return;
   }
   const std::string name = new_name != nullptr ? new_name : free_name(segment.first);
   if (const int error = folder_.rename(active_name, name); error != 0) {
-    complain("cannot rename a full file", error);
+    news_.failed(DiskTask::rename, "cannot rename a full file", error);
     return;
   }
+  news_.went_well(DiskTask::rename);
   segment.name = name;
   folder_dirty_ = true;
   failpoint("logger.spill.renamed");
@@ -145,34 +180,41 @@ void SpillStore::seal(const char* new_name) {
 std::uint64_t SpillStore::sync() {
   save_gaps();
   const MutexLock append(append_mutex_);
-  sync_sealed();
+  (void)mend(false);  // what is in no folder is safe from nothing
+  const bool kept = sync_sealed();
   sync_active();
+  if (limits_.durable && kept && (!active_.is_open() || synced_size_ == active_size_)) {
+    const MutexLock lock(mutex_);
+    mark_written(true);
+  }
   return std::exchange(unkept_, 0);
 }
 
-void SpillStore::sync_sealed() {
+bool SpillStore::sync_sealed() {
+  bool kept = true;
   for (const Sealed& sealed : unsynced_) {
     const int error = folder_.sync(sealed.file.get());
     if (error == 0) continue;
-    complain("a sync failed, writing the file anew", error);
+    news_.failed(DiskTask::sync, "a sync failed, writing the file anew", error);
     if (!replace_sealed(sealed.id, sealed.file.get(), sealed.size)) {
       // It can still be read and replayed; only a power cut could take it.
-      complain("and that failed too: a power cut would take its events", error);
+      news_.failed(DiskTask::sync, "a sync failed; a power cut would take the events of a full file", error);
+      kept = false;
     }
   }
   if (!unsynced_.empty()) folder_dirty_ = true;
   unsynced_.clear();
+  return kept;
 }
 
 bool SpillStore::replace_sealed(std::uint64_t id, int handle, std::uint64_t size) {
-  constexpr const char* copy_name = "eventlog-spillover.rewrite.tmp";
   std::string bytes(size, '\0');
   for (std::size_t got = 0; got < bytes.size();) {
     const std::int64_t more = folder_.read_at(handle, bytes.data() + got, bytes.size() - got, got);
     if (more <= 0) return false;
     got += static_cast<std::size_t>(more);
   }
-  const SpillFile copy(folder_, folder_.open(copy_name, SpillFolder::Mode::append));
+  const SpillFile copy(folder_, folder_.open(rewrite_name, SpillFolder::Mode::append));
   if (!copy.is_open() || folder_.truncate(copy.get(), 0) != 0 ||
       append_all(folder_, copy.get(), bytes) != 0 || folder_.sync(copy.get()) != 0) {
     return false;
@@ -180,8 +222,8 @@ bool SpillStore::replace_sealed(std::uint64_t id, int handle, std::uint64_t size
   const MutexLock lock(mutex_);
   const auto found = std::find_if(segments_.begin(), segments_.end(),
                                   [&](const Segment& segment) { return segment.id == id; });
-  if (found == segments_.end()) return folder_.remove(copy_name) == 0;  // replayed meanwhile
-  return folder_.rename(copy_name, found->name) == 0;
+  if (found == segments_.end()) return folder_.remove(rewrite_name) == 0;  // replayed meanwhile
+  return folder_.mark(copy.get(), found->mark) == 0 && folder_.rename(rewrite_name, found->name) == 0;
 }
 
 void SpillStore::sync_active() {
@@ -190,12 +232,13 @@ void SpillStore::sync_active() {
   int error = folder_.sync(active_.get());
   if (error == 0 && folder_dirty_) error = folder_.sync_folder();
   if (error == 0) {
+    news_.went_well(DiskTask::sync);
     folder_dirty_ = false;
     synced_size_ = active_size_;
     synced_seq_ = end;
     return;
   }
-  complain("a sync failed, writing what is in doubt to a new file", error);
+  news_.failed(DiskTask::sync, "a sync failed, writing what is in doubt to a new file", error);
   // The pages may be marked clean now: asking again would be answered with "done". They can still be read.
   std::string lines(active_size_ - synced_size_, '\0');
   std::size_t got = 0;
@@ -208,7 +251,7 @@ void SpillStore::sync_active() {
   const SpillSeq first = synced_seq_;
   // The old file keeps what was synced, in fact or at least in the books.
   if (const int cut = folder_.truncate(active_.get(), synced_size_); cut != 0) {
-    complain("cannot cut off what is in doubt", cut);
+    news_.failed(DiskTask::sync, "cannot cut off what is in doubt", cut);
   }
   {
     const MutexLock lock(mutex_);
@@ -260,7 +303,8 @@ bool SpillStore::rewrite(std::string_view lines, SpillSeq first, SpillSeq end) {
     bytes_ += lines.size();
     return true;
   }
-  if (folder_.truncate(active_.get(), 0) != 0) complain("cannot undo a failed write", -EIO);
+  if (folder_.truncate(active_.get(), 0) != 0)
+    news_.failed(DiskTask::sync, "cannot undo a failed write", -EIO);
   seal(nullptr);
   return false;
 }
@@ -279,63 +323,84 @@ std::uint64_t SpillStore::drop_oldest() {
   const MutexLock lock(mutex_);
   const std::size_t index = reading_ != 0 ? 1 : 0;
   if (index >= segments_.size()) return 0;
-  const Segment victim = segments_[index];
-  if (const int error = folder_.remove(victim.name); error != 0 && error != -ENOENT) {
-    complain("cannot remove " + victim.name, error);
+  const std::string& name = segments_[index].name;
+  if (const int error = folder_.remove(name); error != 0 && error != -ENOENT) {
+    news_.failed(DiskTask::remove, "cannot remove " + name, error);
     return 0;
   }
-  bytes_ -= victim.bytes;
-  segments_.erase(segments_.begin() + static_cast<std::ptrdiff_t>(index));
-  const SpillSeq from = index == 0 ? std::max(victim.first, cursor_seq_.load()) : victim.first;
-  const std::uint64_t lost = victim.end > from ? victim.end - from : 0;
-  if (index == 0) {
-    move_cursor({victim.end + victim.dropped, 0, 0});
-    dropped_ahead_ -= victim.dropped;
-  } else {
-    segments_.front().dropped += lost + victim.dropped;
-    dropped_ahead_ += lost;
-    gaps_.add({from, victim.end + victim.dropped});
-  }
-  return lost;
+  return forget_segment(index);
 }
 
 std::optional<SpillStore::Opened> SpillStore::open_front() {
   const MutexLock append(append_mutex_);
-  bool front_is_active = false;
-  {
+  if (mend(false) != 0) return std::nullopt;
+  for (std::uint64_t missed = 0;;) {
+    bool front_is_active = false;
+    {
+      const MutexLock lock(mutex_);
+      if (segments_.empty()) return std::nullopt;
+      front_is_active = segments_.size() == 1 && last_is_active_;
+      if (front_is_active && segments_.front().bytes == 0) return std::nullopt;
+    }
+    if (front_is_active) {
+      sync_active();  // what it cannot keep, the writer hears of at its next sync
+      if (active_.is_open()) seal(replay_name);
+    }
     const MutexLock lock(mutex_);
     if (segments_.empty()) return std::nullopt;
-    front_is_active = segments_.size() == 1 && last_is_active_;
-    if (front_is_active && segments_.front().bytes == 0) return std::nullopt;
+    Segment& segment = segments_.front();
+    // The name is for people and for the other system's reader; a file that cannot be renamed is read as it
+    // is.
+    if (segment.name != replay_name && folder_.rename(segment.name, replay_name) == 0) {
+      segment.name = replay_name;
+      folder_dirty_ = true;
+    }
+    SpillFile file(folder_, folder_.open(segment.name, SpillFolder::Mode::read));
+    if (file.is_open()) {
+      news_.went_well(DiskTask::open);
+      take_as_it_is(segment, file.get());
+      reading_ = segment.id;
+      reading_file_ = std::move(file);
+      return Opened{reading_file_.get(), segment.id, segment.end, segment.bytes};
+    }
+    if (file.get() != -ENOENT) {
+      news_.failed(DiskTask::open, "cannot open " + segment.name, file.get());
+      return std::nullopt;
+    }
+    // Saved, or given up; what cannot be saved now is not waited for.
+    if (std::exchange(missed, segment.id) != segment.id) {
+      mend_segment(0, false);
+    } else {
+      removed_ += forget_segment(0);
+    }
   }
-  if (front_is_active) {
-    sync_active();  // what it cannot keep, the writer hears of at its next sync
-    if (active_.is_open()) seal(replay_name);
-  }
-  const MutexLock lock(mutex_);
-  if (segments_.empty()) return std::nullopt;
-  Segment& segment = segments_.front();
-  // The name is for people and for the other system's reader; a file that cannot be renamed is read as it is.
-  if (segment.name != replay_name && folder_.rename(segment.name, replay_name) == 0) {
-    segment.name = replay_name;
-    folder_dirty_ = true;
-  }
-  SpillFile file(folder_, folder_.open(segment.name, SpillFolder::Mode::read));
-  if (!file.is_open()) {
-    complain("cannot open " + segment.name, file.get());
-    return std::nullopt;
-  }
-  reading_ = segment.id;
-  return Opened{std::move(file), segment.id, segment.end, segment.bytes};
+}
+
+void SpillStore::take_as_it_is(Segment& segment, int handle) {
+  FileMark found;
+  const std::int64_t size = folder_.size(handle);
+  if (folder_.mark(handle, found) != 0 || found == segment.mark || size < 0) return;
+  log_(LogLevel::warning, "postrider: somebody put another file in the place of a spill file; " +
+                              segment.name + " is replayed as it is");
+  bytes_ += static_cast<std::uint64_t>(size) - segment.bytes;  // may wrap, and comes out right
+  segment.bytes = static_cast<std::uint64_t>(size);
+  segment.mark = found;
 }
 
 void SpillStore::finished(std::uint64_t id, bool unreadable) {
   const MutexLock lock(mutex_);
   if (segments_.empty() || segments_.front().id != id) return;
   const Segment& segment = segments_.front();
-  const std::string aside = "eventlog-spillover.unreadable-" + std::to_string(segment.first) + ".jsonl";
-  const int error = unreadable ? folder_.rename(segment.name, aside) : folder_.remove(segment.name);
-  if (error != 0) complain("cannot remove " + segment.name, error);
+  if (!is_still(folder_, segment.name, segment.mark)) {
+    FileMark other;
+    if (folder_.mark(segment.name, other) == 0) set_aside(segment.name);
+  } else {
+    const std::string aside = "eventlog-spillover.unreadable-" + std::to_string(segment.first) + ".jsonl";
+    const int error = unreadable ? folder_.rename(segment.name, aside) : folder_.remove(segment.name);
+    if (error != 0) news_.failed(DiskTask::remove, "cannot remove " + segment.name, error);
+    if (error == 0) news_.went_well(DiskTask::remove);
+  }
+  reading_file_.reset();
   bytes_ -= segment.bytes;
   // A line that was given up and could not be cut off may have been read after all.
   cursor_seq_ = std::max(cursor_seq_.load(), segment.end + segment.dropped);
@@ -352,8 +417,20 @@ void SpillStore::finished(std::uint64_t id, bool unreadable) {
 
 void SpillStore::move_cursor(const SpillCursor& cursor) {
   cursor_seq_ = cursor.seq;
-  if (!checkpoint_.store(cursor))
-    log_(LogLevel::warning, "postrider: cannot write the spill folder's checkpoint");
+  tell_checkpoint(checkpoint_.store(cursor));
+}
+
+void SpillStore::mark_written(bool synced) {
+  const SpillSeq end = next_seq_.load();
+  tell_checkpoint(checkpoint_.store(SpillMarks{end, synced ? end : checkpoint_.marks().synced}));
+}
+
+void SpillStore::tell_checkpoint(int error) {
+  if (error != 0) {
+    news_.failed(DiskTask::checkpoint, "cannot write the checkpoint", error);
+  } else {
+    news_.went_well(DiskTask::checkpoint);
+  }
 }
 
 }  // namespace postrider::logger

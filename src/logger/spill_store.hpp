@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "logger/disk_news.hpp"
 #include "logger/spill_checkpoint.hpp"
 #include "logger/spill_folder.hpp"
 #include "logger/spill_gaps.hpp"
@@ -22,6 +23,8 @@ struct SpillLimits {
   std::uint64_t max_events = 10'000;           ///< waiting in all files together
   std::uint64_t max_bytes = 50 * 1024 * 1024;  ///< of all files together
   std::uint64_t segment_bytes = 8 * 1024 * 1024;
+  /// No file has more, unless they were staged together. What `drop_oldest` gives up is a file.
+  std::uint64_t segment_events = ~std::uint64_t{0};
   std::uint64_t max_aside_bytes = 16 * 1024 * 1024;  ///< of the quarantine; and of the dead letters
   bool durable = true;  ///< new and renamed files are made to survive a power cut too
 };
@@ -42,6 +45,7 @@ class AsideFile {
   const std::uint64_t max_bytes_;
   Mutex mutex_;
   SpillFile file_ POSTRIDER_GUARDED_BY(mutex_);
+  FileMark mark_ POSTRIDER_GUARDED_BY(mutex_);
   std::uint64_t size_ POSTRIDER_GUARDED_BY(mutex_) = 0;
 };
 
@@ -61,7 +65,7 @@ class SpillStore {
  public:
   /// Repairs the end of the file that was being written when the last process died; reads no more than ends
   /// and beginnings, however much there is. Throws Error when the folder cannot be read.
-  SpillStore(SpillFolder& folder, SpillLimits limits, LogCallback log);
+  SpillStore(SpillFolder& folder, SpillLimits limits, LogCallback log, Clock& clock = Clock::system());
 
   // The writer's.
 
@@ -96,11 +100,19 @@ class SpillStore {
   /// Events of this folder that were waiting when it was opened. Foreign lines are counted when they are
   /// read.
   [[nodiscard]] std::uint64_t recovered() const noexcept { return recovered_; }
+  /// Notices which files somebody has removed or replaced. What is still open is written anew, the rest is
+  /// counted (see `take_removed`). Each write and sync looks after the folder and the file that it writes
+  /// to, this after all.
+  void look_after_files() POSTRIDER_EXCLUDES(append_mutex_, mutex_);
+  /// Events that were found to be gone since the last call, because somebody removed or cut files: they are
+  /// not in the store any more. Some may be gone already when it is opened; `recovered` has them too.
+  [[nodiscard]] std::uint64_t take_removed() noexcept { return removed_.exchange(0); }
   /// Bytes that a dying process had left behind its last whole line.
   [[nodiscard]] std::uint64_t torn_tails() const noexcept { return torn_tails_; }
   [[nodiscard]] bool has_files() const POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] AsideFile& quarantine() noexcept { return quarantine_; }
   [[nodiscard]] AsideFile& dead_letters() noexcept { return dead_letters_; }
+  [[nodiscard]] DiskNews& news() noexcept { return news_; }
   [[nodiscard]] const SpillLimits& limits() const noexcept { return limits_; }
 
  private:
@@ -110,12 +122,13 @@ class SpillStore {
     std::uint64_t id = 0;  // of this process
     std::string name;
     SpillSeq first = 0;
-    SpillSeq end = 0;           // one after its last event
-    std::uint64_t bytes = 0;    // what lies behind them is not the file's
+    SpillSeq end = 0;         // one after its last event
+    std::uint64_t bytes = 0;  // what lies behind them is not the file's
+    FileMark mark{};
     std::uint64_t dropped = 0;  // events that were given up between this file and the next
   };
   struct Opened {
-    SpillFile file;
+    int handle = -1;  // until `finished`
     std::uint64_t id = 0;
     SpillSeq end = 0;
     std::uint64_t bytes = 0;
@@ -138,14 +151,16 @@ class SpillStore {
   [[nodiscard]] std::optional<SpillSeq> first_number(const Segment& segment);
 
   // Writing.
+  /// What is staged belongs into another file.
+  [[nodiscard]] bool active_is_full() POSTRIDER_REQUIRES(append_mutex_) POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] int open_active(SpillSeq first) POSTRIDER_REQUIRES(append_mutex_);
   /// Closes the active file and gives it another name. It stays where it is when that fails.
   void seal(const char* new_name) POSTRIDER_REQUIRES(append_mutex_);
   [[nodiscard]] std::string free_name(SpillSeq first) POSTRIDER_REQUIRES(mutex_);
   /// What cannot be kept is added to `unkept_`.
   void sync_active() POSTRIDER_REQUIRES(append_mutex_);
-  /// Full files that were not yet synced.
-  void sync_sealed() POSTRIDER_REQUIRES(append_mutex_);
+  /// Full files that were not yet synced. False when the disk refused, and would not have a copy either.
+  bool sync_sealed() POSTRIDER_REQUIRES(append_mutex_);
   /// A copy that is synced takes the file's place.
   [[nodiscard]] bool replace_sealed(std::uint64_t id, int handle, std::uint64_t size)
       POSTRIDER_REQUIRES(append_mutex_);
@@ -157,17 +172,39 @@ class SpillStore {
   [[nodiscard]] bool rewrite(std::string_view lines, SpillSeq first, SpillSeq end)
       POSTRIDER_REQUIRES(append_mutex_);
 
+  // Mending.
+  /// Looks after the folder and the active file, or after all files. 0, or a negative errno when there is no
+  /// folder to write into.
+  [[nodiscard]] int mend(bool all) POSTRIDER_REQUIRES(append_mutex_) POSTRIDER_EXCLUDES(mutex_);
+  void mend_segment(std::size_t index, bool replaced) POSTRIDER_REQUIRES(append_mutex_, mutex_);
+  /// One that is open for any reason; -1 when there is none.
+  [[nodiscard]] int handle_of(const Segment& segment) POSTRIDER_REQUIRES(append_mutex_, mutex_);
+  /// What can still be read through the handle gets the file's name. 0, or a negative errno.
+  [[nodiscard]] int rescue(std::size_t index, int handle) POSTRIDER_REQUIRES(append_mutex_, mutex_);
+  /// Closes the active file when it has not the size that it should have.
+  void look_for_cut() POSTRIDER_REQUIRES(append_mutex_) POSTRIDER_EXCLUDES(mutex_);
+  /// The file is not there any more. Returns how many events it had that were not yet read.
+  [[nodiscard]] std::uint64_t forget_segment(std::size_t index) POSTRIDER_REQUIRES(append_mutex_, mutex_);
+  /// What is not ours is not ours to remove.
+  void set_aside(const std::string& name) POSTRIDER_REQUIRES(mutex_);
+  [[nodiscard]] int append_staged() POSTRIDER_REQUIRES(append_mutex_);
+
   // The reader's.
   [[nodiscard]] std::optional<Opened> open_front() POSTRIDER_EXCLUDES(append_mutex_, mutex_);
+  /// A file that is not the one we wrote is read whole.
+  void take_as_it_is(Segment& segment, int handle) POSTRIDER_REQUIRES(mutex_);
   /// Removes the file; one that could not be read to its end is kept under another name.
   void finished(std::uint64_t id, bool unreadable) POSTRIDER_EXCLUDES(mutex_);
   void move_cursor(const SpillCursor& cursor) POSTRIDER_REQUIRES(mutex_);
+  /// So that the next process notices when somebody has taken events away.
+  void mark_written(bool synced) POSTRIDER_REQUIRES(append_mutex_, mutex_);
+  void tell_checkpoint(int error);
   void complain(std::string_view what, int error) const;
 
   SpillFolder& folder_;
   const SpillLimits limits_;
   const LogCallback log_;
-  SpillCheckpoint checkpoint_;
+  DiskNews news_;
   AsideFile quarantine_;
   AsideFile dead_letters_;
   SpillCursor start_;  // where the reader begins
@@ -187,20 +224,24 @@ class SpillStore {
     std::uint64_t size;
   };
   std::deque<Sealed> unsynced_ POSTRIDER_GUARDED_BY(append_mutex_);
-  bool folder_dirty_ POSTRIDER_GUARDED_BY(append_mutex_) = false;
+  bool unreadable_ POSTRIDER_GUARDED_BY(append_mutex_) = false;  // a file was there, and could not be opened
+  std::atomic<bool> folder_dirty_{false};  // files were made, renamed or removed since the last sync
   std::uint64_t unkept_ POSTRIDER_GUARDED_BY(append_mutex_) = 0;
 
   mutable Mutex mutex_;
   std::deque<Segment> segments_ POSTRIDER_GUARDED_BY(mutex_);
+  SpillCheckpoint checkpoint_ POSTRIDER_GUARDED_BY(mutex_);
   SpillGaps gaps_ POSTRIDER_GUARDED_BY(mutex_);
   bool last_is_active_ POSTRIDER_GUARDED_BY(mutex_) = false;
   std::uint64_t reading_ POSTRIDER_GUARDED_BY(mutex_) = 0;
+  SpillFile reading_file_ POSTRIDER_GUARDED_BY(mutex_);
   std::uint64_t next_id_ POSTRIDER_GUARDED_BY(mutex_) = 1;
 
   std::atomic<SpillSeq> next_seq_{1};
   std::atomic<SpillSeq> cursor_seq_{1};
   std::atomic<std::uint64_t> dropped_ahead_{0};
   std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint64_t> removed_{0};
   std::uint64_t recovered_ = 0;
   std::uint64_t torn_tails_ = 0;
 };

@@ -29,13 +29,14 @@ std::string read_part(SpillFolder& folder, int handle, std::uint64_t offset, std
 
 }  // namespace
 
-SpillStore::SpillStore(SpillFolder& folder, SpillLimits limits, LogCallback log)
+SpillStore::SpillStore(SpillFolder& folder, SpillLimits limits, LogCallback log, Clock& clock)
     : folder_(folder),
       limits_(limits),
       log_(std::move(log)),
-      checkpoint_(folder),
+      news_(log_, clock),
       quarantine_(folder, "eventlog-spillover.quarantine.jsonl", limits.max_aside_bytes),
       dead_letters_(folder, "eventlog-spillover.dead.jsonl", limits.max_aside_bytes),
+      checkpoint_(folder),
       gaps_(folder) {
   std::vector<std::string> names;
   if (const int error = folder_.list(names); error != 0) {
@@ -63,10 +64,13 @@ void SpillStore::adopt(const std::string& name, std::optional<SpillSeq> first) {
   const std::int64_t size = file.is_open() ? folder_.size(file.get()) : file.get();
   if (size < 0) {
     complain("cannot read " + name + ", its events stay there", static_cast<int>(size));
+    unreadable_ = true;
     return;
   }
+  FileMark mark;
+  (void)folder_.mark(file.get(), mark);  // it is open: this does not fail
   const MutexLock lock(mutex_);
-  segments_.push_back({next_id_++, name, first.value_or(0), 0, static_cast<std::uint64_t>(size)});
+  segments_.push_back({next_id_++, name, first.value_or(0), 0, static_cast<std::uint64_t>(size), mark});
   bytes_ += static_cast<std::uint64_t>(size);
 }
 
@@ -179,8 +183,8 @@ void SpillStore::repair_active() {
 
 /// Numbers for the files that do not have theirs in the name, and the number of the next event.
 void SpillStore::number_segments() {
-  const auto stored = checkpoint_.load();
   const MutexLock lock(mutex_);
+  const auto stored = checkpoint_.load();
   SpillSeq next = stored ? stored->seq : 0;
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     Segment& segment = segments_[i];
@@ -206,6 +210,14 @@ void SpillStore::number_segments() {
   gaps_.load();
   if (!gaps_.list().empty()) next = std::max(next, gaps_.list().back().end);  // never given out again
   next = std::max<SpillSeq>(next, 1);
+  // What the last process had behind that was taken away by somebody: counted by this one.
+  const SpillSeq known = unreadable_ ? 0 : checkpoint_.known_end();
+  if (known > next) {
+    removed_ = known - next;
+    gaps_.add({next, known});
+    next = known;
+    last_is_active_ = false;  // gaps are between files
+  }
   for (std::size_t i = 0; i < segments_.size(); ++i) {
     segments_[i].end = std::max(segments_[i].first, i + 1 < segments_.size() ? segments_[i + 1].first : next);
   }
@@ -217,7 +229,8 @@ void SpillStore::number_segments() {
   }
   apply_gaps();
   cursor_seq_ = start_.seq;
-  recovered_ = events();
+  checkpoint_.begin(start_, next);
+  recovered_ = events() + removed_;
   if (last_is_active_) {
     active_ = SpillFile(folder_, folder_.open(active_name, SpillFolder::Mode::append));
     last_is_active_ = active_.is_open();
@@ -246,11 +259,12 @@ void SpillStore::apply_gaps() {
 
 bool AsideFile::append(std::string_view line, bool durable) {
   const MutexLock lock(mutex_);
+  if (file_.is_open() && !is_still(folder_, name_, mark_)) file_.reset();  // somebody removed it
   if (!file_.is_open()) {
     file_ = SpillFile(folder_, folder_.open(name_, SpillFolder::Mode::append));
     if (!file_.is_open()) return false;
     const std::int64_t size = folder_.size(file_.get());
-    if (size < 0) {
+    if (size < 0 || folder_.mark(file_.get(), mark_) != 0) {
       file_.reset();
       return false;
     }

@@ -35,12 +35,13 @@ TEST(SpillStoreTest, TheCommonCaseHasTheTwoNamesOfTheOtherSystem) {
   SimFolder folder;
   SpillStore store(folder, {}, silent);
   write_events(store, 1, 2);
-  EXPECT_THAT(folder.names(), ElementsAre("eventlog-spillover.jsonl"));
+  EXPECT_THAT(folder.names(), ElementsAre("eventlog-spillover.checkpoint", "eventlog-spillover.jsonl"));
   SpillReader reader(store);
   SpillBatch batch;
   ASSERT_TRUE(reader.read(batch, 10, 1 << 20));
   write_events(store, 3, 3);
-  EXPECT_THAT(folder.names(), ElementsAre("eventlog-spillover.jsonl", "eventlog-spillover.replay.jsonl"));
+  EXPECT_THAT(folder.names(), ElementsAre("eventlog-spillover.checkpoint", "eventlog-spillover.jsonl",
+                                          "eventlog-spillover.replay.jsonl"));
   reader.commit(batch, 2);
   EXPECT_THAT(read_all(store).keys, ElementsAre("key-3"));
 }
@@ -208,6 +209,26 @@ TEST(SpillStoreTest, TheOldestFilesAreGivenUpFirst) {
   EXPECT_EQ(store.events(), 0U);
   write_events(store, 23, 24);
   EXPECT_EQ(read_all(store).keys, keys(23, 24));
+}
+
+TEST(SpillStoreTest, FilesEndAfterSoManyEventsThatGivingOneUpCostsLittle) {
+  SimFolder folder;
+  SpillLimits limits{.max_events = 640, .max_bytes = 1 << 20, .segment_bytes = 1 << 20};
+  limits.segment_events = 10;
+  SpillStore store(folder, limits, silent);
+  // Writes of all sizes, up to what a file may have.
+  for (std::size_t i = 1, size = 1; i + size <= 600; i += size, size = size % 10 + 1) {
+    for (std::size_t k = i; k < i + size; ++k) ASSERT_EQ(store.stage(members_of(k)), SpillFull::no);
+    ASSERT_EQ(store.write_staged(), 0);
+  }
+  std::uint64_t all = store.events();
+  while (store.events() > 0) {
+    const std::uint64_t lost = store.drop_oldest();
+    ASSERT_GT(lost, 0U);
+    ASSERT_LE(lost, 10U);
+    all -= lost;
+    ASSERT_EQ(store.events(), all);
+  }
 }
 
 TEST(SpillStoreTest, AFileThatCannotBeReadIsTriedAgain) {

@@ -3,16 +3,16 @@
 
 #include <algorithm>
 #include <optional>
-#include <system_error>
 #include <utility>
-
-#include "core/wording.hpp"
 
 namespace postrider::logger {
 namespace {
 
 constexpr std::size_t most_at_once = 4096;
 constexpr std::size_t write_bytes = 1 << 20;
+// Between two tries of a disk that refuses.
+constexpr Duration shortest_pause = std::chrono::milliseconds{100};
+constexpr Duration longest_pause = std::chrono::seconds{5};
 
 }  // namespace
 
@@ -22,6 +22,7 @@ SpillWriter::SpillWriter(SpillStore& store, Ledger& ledger, const LoggerOptions&
 }
 
 void SpillWriter::start() {
+  tell_removed();
   thread_ = std::thread([this] { run(); });
 }
 
@@ -35,34 +36,52 @@ void SpillWriter::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void SpillWriter::offer(std::span<const EventRef> events, bool patient) {
-  constexpr Duration patience = std::chrono::seconds{10};
-  const bool waits = patient || options_.full_policy == FullPolicy::block;
-  std::vector<EventRef> lost;
+std::size_t SpillWriter::room_now() const {
+  return options_.queue_capacity - std::min(options_.queue_capacity, queue_.size());
+}
+
+std::size_t SpillWriter::room() const {
+  const MutexLock lock(mutex_);
+  return room_now();
+}
+
+std::size_t SpillWriter::take(std::span<const EventRef> events) {
+  std::size_t count = 0;
   {
     const MutexLock lock(mutex_);
-    const SteadyPoint deadline =
-        clock_.steady_now() + (patient ? std::max(patience, options_.block_timeout) : options_.block_timeout);
-    for (const EventRef& event : events) {
-      while (queue_.size() >= options_.queue_capacity && waits && !stopping_ &&
-             clock_.steady_now() < deadline) {
-        arrived_.notify_one();  // what is queued already must not wait for the rest
-        clock_.wait_until(changed_, mutex_, deadline);
-      }
-      if (stopping_ ||
-          (queue_.size() >= options_.queue_capacity && options_.full_policy != FullPolicy::drop_oldest)) {
-        lost.push_back(event);
-        continue;
-      }
-      if (queue_.size() >= options_.queue_capacity) {
-        lost.push_back(queue_.front());
-        queue_.pop_front();
-      }
-      queue_.push_back(event);
-    }
+    if (!stopping_) count = std::min(events.size(), room_now());
+    queue_.insert(queue_.end(), events.begin(), events.begin() + static_cast<std::ptrdiff_t>(count));
   }
-  arrived_.notify_one();
-  for (const EventRef& event : lost) lose(event, LossReason::spillover_queue_full);
+  if (count > 0) arrived_.notify_one();
+  return count;
+}
+
+void SpillWriter::take_all(std::span<const EventRef> events) {
+  constexpr Duration patience = std::chrono::seconds{10};
+  const SteadyPoint deadline = clock_.steady_now() + patience;
+  for (;;) {
+    events = events.subspan(take(events));
+    if (events.empty()) return;
+    const MutexLock lock(mutex_);
+    if (stopping_ || failing() || clock_.steady_now() >= deadline) break;
+    if (room_now() == 0) clock_.wait_until(changed_, mutex_, deadline);
+  }
+  const LossReason reason = failing() ? LossReason::spillover_io_error : LossReason::spillover_queue_full;
+  for (const EventRef& event : events) lose_at_the_end(event, reason);
+}
+
+void SpillWriter::await_space(SteadyPoint deadline) {
+  const MutexLock lock(mutex_);
+  while (room_now() == 0 && !stopping_ && !hurrying_ && clock_.steady_now() < deadline)
+    clock_.wait_until(changed_, mutex_, deadline);
+}
+
+void SpillWriter::hurry() {
+  {
+    const MutexLock lock(mutex_);
+    hurrying_ = true;
+  }
+  changed_.notify_all();
 }
 
 bool SpillWriter::sync(SteadyPoint deadline) {
@@ -98,6 +117,8 @@ void SpillWriter::run() {
     bool last = false;
     {
       const MutexLock lock(mutex_);
+      while (failing() && !stopping_ && clock_.steady_now() < next_try_)
+        clock_.wait_until(arrived_, mutex_, next_try_);
       while (queue_.empty() && !stopping_ && sync_asked_ == sync_done_) {
         if (!unsynced_) {
           arrived_.wait(mutex_);
@@ -116,7 +137,16 @@ void SpillWriter::run() {
       last = stopping_ && queue_.empty();
     }
     changed_.notify_all();
-    write(batch);
+    if (!batch.empty()) on_room_();
+    // While the disk refuses, a receiver that is well again may have them.
+    const std::size_t gone = failing() && way_back_ ? way_back_(batch) : 0;
+    write(std::span(batch).subspan(gone));
+    if (!unwritten_.empty()) {
+      keep_unwritten();
+      const MutexLock lock(mutex_);
+      asked = sync_done_;
+      last = false;
+    }
     bool sync_now = last || (unsynced_ && clock_.steady_now() >= next_sync_);
     {
       const MutexLock lock(mutex_);
@@ -139,17 +169,48 @@ void SpillWriter::write(std::span<const EventRef> events) {
   // places. What one write has is therefore small where that can happen, unless each write also waits for the
   // disk.
   const bool survives = options_.ring == RingMode::mapped && options_.fsync != FsyncMode::group;
-  const std::size_t most = survives ? options_.batch_size : most_at_once;
+  // Nor does it go beyond a file: what `drop_oldest` gives up is one.
+  const SpillLimits& limits = store_.limits();
+  const std::size_t most =
+      std::min<std::uint64_t>(survives ? options_.batch_size : most_at_once, limits.segment_events);
+  const std::size_t most_bytes = std::min<std::uint64_t>(write_bytes, limits.segment_bytes);
   for (const EventRef& event : events) {
     LossReason why{};
+    if (!unwritten_.empty()) {
+      unwritten_.push_back(event);  // behind one that has to wait
+      continue;
+    }
     if (!stage(event, why)) {
-      lose(event, why);
+      if (unwritten_.empty()) {
+        lose(event, why);
+      } else {
+        unwritten_.push_back(event);
+      }
       continue;
     }
     staged_.push_back(event);
-    if (store_.staged_bytes() >= write_bytes || staged_.size() >= most) write_staged();
+    if (store_.staged_bytes() >= most_bytes || staged_.size() >= most) write_staged();
   }
   write_staged();
+}
+
+void SpillWriter::keep_unwritten() {
+  std::vector<EventRef> kept = std::exchange(unwritten_, {});
+  {
+    const MutexLock lock(mutex_);
+    if (!stopping_) {
+      queue_.insert(queue_.begin(), kept.begin(), kept.end());
+      return;
+    }
+  }
+  for (const EventRef& event : kept) lose_at_the_end(event, LossReason::spillover_io_error);
+}
+
+void SpillWriter::refused() {
+  pause_ = failing() ? std::min(pause_ * 2, longest_pause) : shortest_pause;
+  next_try_ = clock_.steady_now() + pause_;
+  failing_ = true;
+  changed_.notify_all();
 }
 
 bool SpillWriter::stage(const EventRef& event, LossReason& why) {
@@ -166,6 +227,7 @@ bool SpillWriter::stage(const EventRef& event, LossReason& why) {
     why = full == SpillFull::events ? LossReason::spillover_max_events : LossReason::spillover_max_size;
     if (options_.full_policy == FullPolicy::drop_newest) return false;
     write_staged();
+    if (!unwritten_.empty()) return false;
     if (options_.full_policy == FullPolicy::block) {
       if (!await_room(*deadline)) return false;
       continue;
@@ -178,15 +240,21 @@ bool SpillWriter::stage(const EventRef& event, LossReason& why) {
 
 void SpillWriter::write_staged() {
   if (staged_.empty()) return;
-  if (const int error = store_.write_staged(); error != 0) {
-    options_.log(LogLevel::error, "postrider: cannot write " + counted(staged_.size(), "event") +
-                                      " to the spill folder: " + std::generic_category().message(-error));
-    for (const EventRef& event : staged_) lose(event, LossReason::spillover_io_error);
-    staged_.clear();
+  const int error = store_.write_staged();
+  tell_removed();
+  if (error != 0) {
+    const std::size_t waiting = staged_.size();
+    unwritten_ = std::exchange(staged_, {});
+    refused();
+    // Told last: whoever hears of it finds it so.
+    store_.news().failed(DiskTask::write, "cannot write events, which stay in memory meanwhile", error,
+                         waiting);
     return;
   }
+  store_.news().went_well(DiskTask::write);
   mark_age();
   if (options_.fsync != FsyncMode::group) {
+    failing_ = false;
     ledger_.spilled(staged_);
     if (options_.fsync == FsyncMode::interval && !unsynced_) {
       unsynced_ = true;
@@ -196,17 +264,28 @@ void SpillWriter::write_staged() {
     return;
   }
   const std::size_t unkept = std::min<std::size_t>(store_.sync(), staged_.size());
-  for (std::size_t i = 0; i < unkept; ++i) {
-    lose(staged_.back(), LossReason::spillover_io_error);
-    staged_.pop_back();
+  tell_removed();
+  const auto first_unkept = staged_.end() - static_cast<std::ptrdiff_t>(unkept);
+  unwritten_.assign(first_unkept, staged_.end());
+  staged_.erase(first_unkept, staged_.end());
+  if (unkept > 0) {
+    refused();  // the store has told that it cannot sync
+  } else {
+    failing_ = false;
   }
   ledger_.spilled(staged_);
   staged_.clear();
 }
 
+void SpillWriter::tell_removed() {
+  ledger_.lost_unseen(store_.take_removed(), LossReason::spillover_removed);
+}
+
 void SpillWriter::sync_store() {
   // With `group` nothing is unsynced but what a full file of the reader's left behind.
+  store_.look_after_files();
   ledger_.lost_unseen(store_.sync(), LossReason::spillover_io_error);
+  tell_removed();
   unsynced_ = false;
 }
 
@@ -216,8 +295,16 @@ void SpillWriter::lose(const EventRef& event, LossReason reason) noexcept {
     const MutexLock lock(mutex_);
     stopping = stopping_;
   }
+  if (stopping) {
+    lose_at_the_end(event, reason);
+  } else {
+    ledger_.lost(event, reason);
+  }
+}
+
+void SpillWriter::lose_at_the_end(const EventRef& event, LossReason reason) noexcept {
   // A ring that was to be a mapped file may have become plain memory.
-  if (stopping && event.lane->survives()) {
+  if (event.lane->survives()) {
     ledger_.left_in_ring(event);
   } else {
     ledger_.lost(event, reason);

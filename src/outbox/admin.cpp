@@ -12,6 +12,10 @@ namespace {
 
 constexpr std::size_t most_listed = 10'000;
 constexpr std::size_t revived_per_statement = 1000;
+constexpr std::int64_t statements_per_call = 500;
+constexpr std::int32_t most_rate = 100'000;
+/// With a rate, what falls due at the same time is a tenth of a second's share.
+constexpr std::int64_t shares_per_second = 10;
 
 void require(bool ok, std::string_view what, std::string_view why) {
   if (!ok) throw Error(ErrorCode::invalid_argument, what, why);
@@ -66,6 +70,35 @@ std::int64_t OutboxAdmin::replay_dead_letters(const DeadLetterFilter& filter, bo
     left -= revived;
   }
   return total;
+}
+
+Replayed OutboxAdmin::replay_some(const DeadLetterFilter& filter, const ReplayOptions& options) {
+  constexpr std::string_view what = "cannot replay dead letters";
+  require(options.at_most >= 1 && options.at_most <= most_listed, what,
+          "at_most must be between 1 and 10000");
+  require(!options.rate || (*options.rate >= 1 && *options.rate <= most_rate), what,
+          "rate must be between 1 and 100000 events per second");
+  require(options.start_in >= Duration::zero() && options.start_in <= std::chrono::hours{24 * 365}, what,
+          "start_in must be between 0 and a year");
+  const auto per_second = static_cast<std::int64_t>(options.rate.value_or(0));
+  const std::int64_t share =
+      options.rate ? std::clamp<std::int64_t>(per_second / shares_per_second, 1, revived_per_statement)
+                   : static_cast<std::int64_t>(revived_per_statement);
+  // Never more than there were at first: what dies again meanwhile is not revived over and over.
+  std::int64_t left = store_.count_dead(filter);
+  std::int64_t allowed = static_cast<std::int64_t>(options.at_most);
+  Replayed result{.next_in = options.start_in};
+  for (std::int64_t i = 0; i < statements_per_call && std::min(left, allowed) > 0; ++i) {
+    const std::int64_t limit = std::min({left, allowed, share});
+    const std::int64_t revived = store_.revive_dead(filter, static_cast<std::size_t>(limit), result.next_in);
+    result.events += revived;
+    left -= revived;
+    allowed -= revived;
+    if (options.rate) result.next_in += Duration{std::chrono::seconds{1}} * revived / per_second;
+    if (revived < limit) break;  // somebody else was quicker
+  }
+  result.left = std::max<std::int64_t>(left, 0);
+  return result;
 }
 
 bool OutboxAdmin::edit_dead_letter(const EventId& id, PayloadKind kind, std::string payload,

@@ -53,9 +53,25 @@ class Completer {
   void write_now(std::span<const FinishedEvent> batch);
 
  private:
+  struct Written {
+    std::size_t events = 0;
+    std::size_t stale = 0;
+    Duration took{};
+
+    Written& operator+=(const Written& more) noexcept {
+      events += more.events;
+      stale += more.stale;
+      took += more.took;
+      return *this;
+    }
+  };
+  [[nodiscard]] Written write(std::span<const FinishedEvent> batch);
+  void report(const Written& written);
+
   OutboxStore& store_;
   Clock& clock_;
   MetricsExporter& metrics_;
+  Written unreported_;  // the writer's thread only
   BatchWriter<FinishedEvent> writer_;
 };
 

@@ -205,6 +205,10 @@ std::size_t Outbox::poll() {
   return parts_->poller.poll_once();
 }
 
+Duration Outbox::overdue() const noexcept {
+  return parts_->poller.sign_of_life().overdue(parts_->options.clock->steady_now());
+}
+
 OutboxAdmin& Outbox::admin() noexcept {
   return parts_->admin;
 }

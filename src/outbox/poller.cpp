@@ -42,6 +42,7 @@ void OutboxPoller::stop() {
   }
   wake_.notify_all();
   thread_.join();
+  sign_of_life_.elsewhere();
 }
 
 void OutboxPoller::poke() {
@@ -84,7 +85,7 @@ void OutboxPoller::run() {
   while (wait_for_reason(pause)) {
     try {
       const std::size_t room = dispatcher_.cold_room();
-      const std::size_t claimed = poll_once();
+      const std::size_t claimed = poll(&sign_of_life_);
       if (claimed > 0 && claimed >= std::min(room, options_.batch_size)) {
         // There is more. Without room the dispatcher pokes as soon as there is some.
         pause = claimed < options_.batch_size ? shortest : Duration::zero();
@@ -108,10 +109,13 @@ bool OutboxPoller::wait_for_reason(Duration pause) {
     const SteadyPoint now = options_.clock->steady_now();
     const SteadyPoint reason = std::min(until, wake_times_.next());
     if (now >= reason) break;
+    sign_of_life_.expect_by(reason);
     options_.clock->wait_until(wake_, mutex_, reason);
   }
   poked_ = false;
-  wake_times_.forget_until(options_.clock->steady_now());
+  const SteadyPoint now = options_.clock->steady_now();
+  sign_of_life_.busy(now);
+  wake_times_.forget_until(now);
   return !stopping_;
 }
 
@@ -124,13 +128,18 @@ void OutboxPoller::ask_again(std::span<const std::string> keys) {
 }
 
 std::size_t OutboxPoller::poll_once() {
-  const std::size_t claimed = claim_once();
+  return poll(nullptr);
+}
+
+std::size_t OutboxPoller::poll(SignOfLife* sign) {
+  const std::size_t claimed = claim_once(sign);
   // Not inside the cycle: a listener may poll.
   if (claimed > 0) dispatcher_.run_inline();
   return claimed;
 }
 
-std::size_t OutboxPoller::claim_once() {
+std::size_t OutboxPoller::claim_once(SignOfLife* sign) {
+  if (sign != nullptr) sign->elsewhere();  // somebody else's cycle may be waiting for the database
   const MutexLock cycle(cycle_mutex_);
   const OutboxDispatcher::ClaimWindow window(dispatcher_);
   if (window.room() == 0) return 0;
@@ -163,6 +172,7 @@ std::size_t OutboxPoller::claim_once() {
     std::erase_if(keys, [&](const std::string& key) { return served.contains(key); });
     ask_again(keys);
   }
+  if (sign != nullptr) sign->busy(options_.clock->steady_now());
   failpoint("outbox.claim.after");
   options_.metrics->observe_claim(claimed.size(),
                                   std::chrono::duration_cast<Duration>(options_.clock->steady_now() - asked));

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/sign_of_life.hpp"
 #include "core/wake_times.hpp"
 #include "outbox/dispatcher.hpp"
 #include "outbox/run_length.hpp"
@@ -50,10 +51,14 @@ class OutboxPoller {
   void continue_keys(std::vector<std::string> keys);
   /// So many events with keys were delivered, and so many failed, each stopping its key.
   void ordered_ended(std::size_t delivered, std::size_t failed);
+  /// Of its thread.
+  [[nodiscard]] const SignOfLife& sign_of_life() const noexcept { return sign_of_life_; }
 
  private:
   void run();
-  std::size_t claim_once() POSTRIDER_EXCLUDES(cycle_mutex_);
+  /// As `poll_once`; `sign` is null unless this is the poller's own thread.
+  std::size_t poll(SignOfLife* sign) POSTRIDER_EXCLUDES(cycle_mutex_);
+  std::size_t claim_once(SignOfLife* sign) POSTRIDER_EXCLUDES(cycle_mutex_);
   /// For the next claim: keys that nobody else may look for soon.
   void ask_again(std::span<const std::string> keys) POSTRIDER_EXCLUDES(mutex_);
   /// False when stopping.
@@ -71,6 +76,7 @@ class OutboxPoller {
   WakeTimes wake_times_ POSTRIDER_GUARDED_BY(mutex_);
   std::vector<std::string> keys_ POSTRIDER_GUARDED_BY(mutex_);
   RunLength run_length_ POSTRIDER_GUARDED_BY(mutex_);
+  SignOfLife sign_of_life_;
   std::thread thread_;
 };
 

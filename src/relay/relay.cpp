@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "postrider/relay.hpp"
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
 #include "core/option_check.hpp"
+#include "core/sign_of_life.hpp"
 #include "core/what_of.hpp"
 #include "postrider/error.hpp"
 #include "postrider/event_id.hpp"
@@ -17,6 +19,9 @@
 
 namespace postrider {
 namespace {
+
+/// How long a management verb in this process waits for the leader to hear of it.
+constexpr Duration longest_hearing = std::chrono::seconds{2};
 
 /// Unlike any other relay's, of this process too: whoever has this name is this very object.
 std::string unique_node(const std::string& name) {
@@ -62,9 +67,12 @@ struct Relay::Parts {
   /// The leader looks now.
   void poke() POSTRIDER_EXCLUDES(mutex) {
     const MutexLock lock(mutex);
-    poked = true;
+    ++asked;
     changed.notify_all();
   }
+  /// And has looked when this returns, unless the database lets it wait: who pauses a pair in this process
+  /// sees no batch begin afterwards.
+  void poke_and_wait() POSTRIDER_EXCLUDES(mutex);
   void prepare();
   void heartbeat() POSTRIDER_EXCLUDES(mutex);
   void keep() POSTRIDER_EXCLUDES(mutex);
@@ -79,8 +87,11 @@ struct Relay::Parts {
 
   Mutex mutex;
   CondVar changed;
-  bool poked POSTRIDER_GUARDED_BY(mutex) = false;
+  std::uint64_t asked POSTRIDER_GUARDED_BY(mutex) = 0;     // to look
+  std::uint64_t answered POSTRIDER_GUARDED_BY(mutex) = 0;  // by a look that began later
+  std::thread::id keeping POSTRIDER_GUARDED_BY(mutex);     // the keeper's thread
   bool stopping POSTRIDER_GUARDED_BY(mutex) = false;
+  SignOfLife sign_of_life;        // the keeper's
   bool complained = false;        // the keeper's own
   SteadyPoint next_checkpoint{};  // the keeper's own
 
@@ -115,16 +126,37 @@ void Relay::Parts::heartbeat() {
   }
 }
 
+void Relay::Parts::poke_and_wait() {
+  const MutexLock lock(mutex);
+  const std::uint64_t mine = ++asked;
+  changed.notify_all();
+  if (keeping == std::this_thread::get_id()) return;  // somebody's log or metrics call it
+  const SteadyPoint patience = options.clock->steady_now() + longest_hearing;
+  while (!stopping && answered < mine && options.clock->steady_now() < patience) {
+    options.clock->wait_until(changed, mutex, patience);
+  }
+}
+
 void Relay::Parts::keep() {
+  std::uint64_t seen = 0;
+  {
+    const MutexLock lock(mutex);
+    keeping = std::this_thread::get_id();
+    seen = asked;
+  }
   for (;;) {
     const SteadyPoint next = options.clock->steady_now() + options.heartbeat;
+    sign_of_life.elsewhere();
     heartbeat();
+    sign_of_life.expect_by(next);
     const MutexLock lock(mutex);
-    while (!stopping && !poked && options.clock->steady_now() < next) {
+    answered = seen;
+    changed.notify_all();
+    while (!stopping && asked == answered && options.clock->steady_now() < next) {
       options.clock->wait_until(changed, mutex, next);
     }
-    if (stopping) return;
-    poked = false;
+    if (stopping) return sign_of_life.elsewhere();
+    seen = asked;
   }
 }
 
@@ -166,7 +198,7 @@ void Relay::start() {
   parts.scheduler.start();
   parts.keeper = std::thread([&parts] { parts.keep(); });
   parts.grown = parts.storage.stream_grown()->subscribe([&parts] { parts.scheduler.wake(); });
-  parts.relay_changed = parts.storage.relay_changed()->subscribe([&parts] { parts.poke(); });
+  parts.relay_changed = parts.storage.relay_changed()->subscribe([&parts] { parts.poke_and_wait(); });
   if (WakeChannel* const channel = parts.storage.wake_channel()) {
     parts.on_append = channel->listen(wake_topic::stream, [&parts] { parts.scheduler.wake(); });
     parts.on_change = channel->listen(wake_topic::relay, [&parts] { parts.poke(); });
@@ -237,6 +269,11 @@ std::size_t Relay::run_once() {
     more = more || parts.scheduler.published() != published;
   }
   return parts.scheduler.published() - before;
+}
+
+Duration Relay::overdue() const noexcept {
+  const SteadyPoint now = parts_->options.clock->steady_now();
+  return std::max(parts_->scheduler.sign_of_life().overdue(now), parts_->sign_of_life.overdue(now));
 }
 
 RelayAdmin& Relay::admin() noexcept {

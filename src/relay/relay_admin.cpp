@@ -106,8 +106,13 @@ std::vector<LeaderStatus> RelayAdmin::leaders() const {
   return leaders;
 }
 
-std::vector<DeadLetter> RelayAdmin::dead_letters(const PairSelector& which, std::size_t limit) const {
-  return storage_.relay_admin_store().dead_letters(which, limit);
+std::vector<DeadLetter> RelayAdmin::dead_letters(const PairSelector& which, std::size_t limit,
+                                                 Position after) const {
+  return storage_.relay_admin_store().dead_letters(which, limit, after);
+}
+
+std::size_t RelayAdmin::count_dead_letters(const PairSelector& which, std::optional<Position> until) const {
+  return storage_.relay_admin_store().count_dead(which, until);
 }
 
 std::size_t RelayAdmin::discard_dead_letters(const PairSelector& which, std::optional<Position> until) {

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/sign_of_life.hpp"
 #include "postrider/detail/sync.hpp"
 #include "postrider/relay.hpp"
 #include "postrider/stream_query.hpp"
@@ -107,6 +108,7 @@ class Scheduler {
 
   [[nodiscard]] std::size_t published() const noexcept { return published_; }
   [[nodiscard]] std::size_t threads() const POSTRIDER_EXCLUDES(mutex_);
+  [[nodiscard]] const SignOfLife& sign_of_life() const noexcept { return sign_of_life_; }
   [[nodiscard]] std::optional<BackoffStatus> backoff(const PairName& name) const POSTRIDER_EXCLUDES(mutex_);
 
  private:
@@ -199,6 +201,8 @@ class Scheduler {
   /// Whether this thread may leave the others to themselves and call a publisher.
   [[nodiscard]] bool may_leave(SteadyPoint now) POSTRIDER_REQUIRES(mutex_);
   void spawn() POSTRIDER_REQUIRES(mutex_);
+  /// This thread is about to call somebody else; those who wait keep the watch.
+  void leave_loop() POSTRIDER_REQUIRES(mutex_);
 
   StreamStore& stream_;
   ProgressWriter& writer_;
@@ -237,6 +241,8 @@ class Scheduler {
   std::vector<std::thread> ended_ POSTRIDER_GUARDED_BY(mutex_);
   std::optional<SteadyPoint> stuck_since_ POSTRIDER_GUARDED_BY(mutex_);
   std::atomic<std::size_t> published_{0};
+  /// Of those threads that are not in a call to the store or to a publisher. Written with the mutex.
+  SignOfLife sign_of_life_;
 };
 
 }  // namespace postrider

@@ -201,7 +201,7 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
     }
     const StoredEvent& culprit = events[at];
     const std::string place = result.kind() == PublishResult::Kind::unavailable
-                                  ? "the receiver is unavailable"
+                                  ? std::string(receiver_is_away)
                                   : "event " + culprit.id().str() + " at position " +
                                         std::to_string(static_cast<std::int64_t>(culprit.position()));
     const std::string reason = place + ": " + result.reason();
@@ -355,6 +355,7 @@ void Scheduler::stop() {
   for (std::thread& thread : threads) thread.join();
   for (std::thread& thread : ended) thread.join();
   const MutexLock lock(mutex_);
+  sign_of_life_.elsewhere();
   stopping_ = false;
   started_ = false;
 }
@@ -381,14 +382,22 @@ bool Scheduler::may_leave(SteadyPoint now) {
   return true;
 }
 
+void Scheduler::leave_loop() {
+  if (waiting_ == 0) return sign_of_life_.elsewhere();
+  sign_of_life_.expect_by(timers_.empty() ? SteadyPoint::max() : timers_.begin()->first);
+}
+
 void Scheduler::work() {
   mutex_.lock();
   while (!stopping_) {
     const SteadyPoint now = options_.clock->steady_now();
+    sign_of_life_.busy(now);
+    failpoint("relay.schedule");
     fire_timers(now);
     if (wants_refresh(now)) {
       refresh_wanted_ = false;
       refreshing_ = true;
+      leave_loop();
       mutex_.unlock();
       refresh();
       mutex_.lock();
@@ -398,6 +407,7 @@ void Scheduler::work() {
     if (work_waits && may_leave(now)) {
       Pair* const pair = take_ready();
       if (pair == nullptr) continue;
+      leave_loop();
       mutex_.unlock();
       run(*pair);
       mutex_.lock();
@@ -415,6 +425,7 @@ void Scheduler::work() {
       const ReadAhead::PagePtr page = ahead_.begin();
       Pair& pair = *pairs_[page->pair];
       const Epoch epoch = pair.epoch;
+      leave_loop();
       mutex_.unlock();
       read_ahead(pair, epoch, page);
       mutex_.lock();
@@ -425,6 +436,7 @@ void Scheduler::work() {
     if (refresh_wanted_ && !refreshing_ && led_ > 0) until = std::min(until, std::max(now, not_before_));
     if (work_waits && stuck_since_.has_value()) until = std::min(until, *stuck_since_ + grace);
     ++waiting_;
+    sign_of_life_.expect_by(until);
     options_.clock->wait_until(changed_, mutex_, until);
     --waiting_;
   }

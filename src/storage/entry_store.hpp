@@ -9,21 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "core/entry_limits.hpp"
 #include "postrider/clock.hpp"
 
 namespace postrider {
 
 /// Given by the database. Grows, with gaps; two entries never share one.
 enum class EntryId : std::int64_t {};
-
-/// How long the fields of an entry may be: characters, and bytes for the two that may be long.
-struct EntryLimits {
-  static constexpr std::size_t name = 128;     ///< ids of applications, correlations and users; systems; keys
-  static constexpr std::size_t process = 200;  ///< process_name, step
-  static constexpr std::size_t status = 64;
-  static constexpr std::size_t details_bytes = 64U << 10U;
-  static constexpr std::size_t extras_bytes = 64U << 10U;
-};
 
 /// What a logger sent. Texts are UTF-8 without NUL; an empty one means that there is none.
 struct Entry {

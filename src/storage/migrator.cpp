@@ -139,11 +139,14 @@ std::vector<std::string> split_statements(std::string_view sql) {
     if (!only_comments(current)) statements.emplace_back(trimmed(current));
     current.clear();
   };
+  bool in_body = false;
   while (!sql.empty()) {
     const std::size_t end = std::min(sql.find('\n'), sql.size());
     const std::string_view line = sql.substr(0, end);
     const std::string_view text = trimmed(line);
-    if (text.ends_with(';') && !is_comment(line)) {
+    if (line.starts_with("BEGIN") && text == "BEGIN") in_body = true;
+    if (line.starts_with("END;") && text == "END;") in_body = false;
+    if (!in_body && text.ends_with(';') && !is_comment(line)) {
       // The text without its last semicolon, indentation kept.
       const std::size_t semicolon = line.rfind(';');
       current.append(line.substr(0, semicolon));

@@ -52,8 +52,8 @@ void require_current_schema(std::span<const EmbeddedMigration> known, std::span<
                             std::string_view storage_name);
 
 /// Splits a script at semicolons that end a line (of code: a line that begins with `--` never ends a
-/// statement). Leaves out what is nothing but comments. Deliberately no SQL parser: a migration with a body
-/// of its own, such as a trigger, keeps its inner semicolons off the ends of lines.
+/// statement). Leaves out what is nothing but comments. Deliberately no SQL parser: the body of a trigger or
+/// a procedure stands between two lines that are not indented and say nothing but `BEGIN` and `END;`.
 [[nodiscard]] std::vector<std::string> split_statements(std::string_view sql);
 /// Replaces `{schema}` by the identifier.
 [[nodiscard]] std::string fill_schema(std::string_view sql, const Identifier& schema);

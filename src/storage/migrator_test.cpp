@@ -162,6 +162,8 @@ TEST(SplitStatements, AtSemicolonsThatEndALine) {
   EXPECT_THAT(split_statements("select ';' || x; select 2;"), ElementsAre("select ';' || x; select 2"));
   EXPECT_THAT(split_statements("-- why;\ncreate (\n  -- a column;\n  x int\n);\n-- the end"),
               ElementsAre("-- why;\ncreate (\n  -- a column;\n  x int\n)"));
+  EXPECT_THAT(split_statements("create x\nBEGIN\n  a;\n  BEGIN\n    b;\n  END;\nEND;\nc;"),
+              ElementsAre("create x\nBEGIN\n  a;\n  BEGIN\n    b;\n  END;\nEND", "c"));
 }
 
 TEST(FillSchema, EveryPlace) {

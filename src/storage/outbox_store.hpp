@@ -134,9 +134,12 @@ class OutboxAdminStore {
   virtual std::vector<OutboxRecord> list_dead(const DeadLetterFilter& filter, std::size_t limit,
                                               const OutboxRecord* after) = 0;
   virtual std::int64_t count_dead(const DeadLetterFilter& filter) = 0;
-  /// DEAD → NEW, attempts 0, available now, token raised, done_at cleared, at most `limit` rows. Returns how
-  /// many.
-  virtual std::int64_t revive_dead(const DeadLetterFilter& filter, std::size_t limit) = 0;
+  /// DEAD → NEW, attempts 0, available after `delay`, token raised, done_at cleared, at most `limit` rows,
+  /// those that died first. Returns how many.
+  virtual std::int64_t revive_dead(const DeadLetterFilter& filter, std::size_t limit, Duration delay) = 0;
+  std::int64_t revive_dead(const DeadLetterFilter& filter, std::size_t limit) {
+    return revive_dead(filter, limit, Duration::zero());
+  }
   virtual bool edit_dead(const EventId& id, PayloadKind kind, std::string_view payload,
                          std::optional<std::string_view> headers_json) = 0;
   /// One transaction: deletes at most `limit` rows of `status` (done or dead) that finished `age` ago or

@@ -48,6 +48,8 @@ ConnectionPool::Lease ConnectionPool::acquire() {
       if (fresh || rested->connection->ping()) return Lease(*this, std::move(rested->connection));
       rested.reset();
       forget();
+      // The others that rest are as dead as this one; to learn it from each might take a timeout each.
+      clear_idle();
       continue;
     }
     if (std::unique_ptr<PooledConnection> made = connect_or_back_off(deadline))
@@ -167,7 +169,10 @@ void ConnectionPool::forget() noexcept {
 
 PoolStats ConnectionPool::stats() const {
   const MutexLock lock(mutex_);
-  return {.open = open_, .in_use = open_ - idle_.size(), .waiting = waiting_};
+  return {.open = open_,
+          .in_use = open_ - idle_.size(),
+          .waiting = waiting_,
+          .trouble = last_error_ ? last_error_->what() : std::string()};
 }
 
 void ConnectionPool::clear_idle() {

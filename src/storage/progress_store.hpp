@@ -44,6 +44,9 @@ struct ProgressStep {
   std::optional<std::string> dead{};
 };
 
+/// What the error of a failure begins with that is no event's fault; then comes the publisher's own word.
+inline constexpr std::string_view receiver_is_away = "the receiver is unavailable";
+
 struct PairFailure {
   PairName name{};
   Epoch epoch{};
@@ -107,8 +110,11 @@ class RelayAdminStore {
   /// Raises their epochs too, so that what their leaders are about to write is refused. Errors are forgotten,
   /// FAILED ones are ACTIVE again.
   virtual std::size_t move_to(const PairSelector& which, Position position) = 0;
-  [[nodiscard]] virtual std::vector<DeadLetter> dead_letters(const PairSelector& which,
-                                                             std::size_t limit) = 0;
+  /// By topic, publisher and position; those behind `after`.
+  [[nodiscard]] virtual std::vector<DeadLetter> dead_letters(const PairSelector& which, std::size_t limit,
+                                                             Position after) = 0;
+  /// Up to `until`, included, as `discard` removes them.
+  [[nodiscard]] virtual std::size_t count_dead(const PairSelector& which, std::optional<Position> until) = 0;
   virtual std::size_t discard(const PairSelector& which, std::optional<Position> until) = 0;
 };
 

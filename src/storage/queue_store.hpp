@@ -38,8 +38,9 @@ struct QueueClaimRequest {
   std::string_view owner{};
   Duration lease{};
   std::size_t limit = 0;
-  /// How many of them may be *suspects*: abandoned ones (in progress when their worker died or fell silent)
-  /// to which that has happened `suspect_crashes` times or more, this time included.
+  /// How many of them may be *suspects*: those that were in progress when their worker died or fell silent,
+  /// `suspect_crashes` times or more. An abandoned one counts the crash that it is found with; one that came
+  /// back in peace (a retry, a release) is as suspect as before.
   std::size_t suspect_limit = 0;
   std::int32_t suspect_crashes = 1;
   /// An abandoned event that reaches this many crashes is put into quarantine instead of being claimed. 0:

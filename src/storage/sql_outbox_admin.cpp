@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "postrider/error.hpp"
+#include "storage/sql_outbox_rows.hpp"
 
 namespace postrider {
 namespace {
@@ -32,49 +33,6 @@ SqlQuery& where_dead(SqlQuery& query, const DeadLetterFilter& filter) {
   if (filter.died_after.has_value()) query.sql(" and done_at >= ").bind_time(*filter.died_after);
   if (filter.died_before.has_value()) query.sql(" and done_at < ").bind_time(*filter.died_before);
   return query;
-}
-
-std::string columns(const SqlDialect& dialect) {
-  std::string list =
-      "event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, headers, payload, " +
-      around(dialect.hex, "payload_bytes") + ", status, attempts";
-  for (const std::string_view column : {"occurred_at", "created_at", "available_at", "done_at"}) {
-    list += ", " + around(dialect.to_micros, column);
-  }
-  return list + ", last_error, owner";
-}
-
-OutboxRecord to_record(const std::vector<Rows::Cell>& row) {
-  OutboxRecord record;
-  record.id = EventId(text(row[0]));
-  record.type = text(row[1]);
-  record.aggregate_type = text(row[2]);
-  record.aggregate_id = text(row[3]);
-  record.tenant_id = text(row[4]);
-  record.ordering_key = text(row[5]);
-  record.headers_json = text(row[6]);
-  if (row[7].has_value()) {
-    record.payload = *row[7];
-  } else {
-    record.payload_kind = PayloadKind::bytes;
-    record.payload = bytes_from_hex(text(row[8]));
-  }
-  record.status = static_cast<EventStatus>(number(row[9]));
-  record.attempts = Attempt{static_cast<std::int32_t>(number(row[10]))};
-  record.occurred_at = time_of(row[11]);
-  record.created_at = time_of(row[12]);
-  record.available_at = time_of(row[13]);
-  if (row[14].has_value()) record.done_at = time_of(row[14]);
-  record.last_error = text(row[15]);
-  record.owner = text(row[16]);
-  return record;
-}
-
-std::vector<OutboxRecord> to_records(const Rows& rows) {
-  std::vector<OutboxRecord> records;
-  records.reserve(rows.size());
-  for (const auto& row : rows.rows) records.push_back(to_record(row));
-  return records;
 }
 
 void require_finished(EventStatus status) {
@@ -136,20 +94,20 @@ OutboxCounts SqlOutboxAdminStore::counts() {
 std::optional<OutboxRecord> SqlOutboxAdminStore::find(const EventId& id) {
   SqlQuery query(dialect_);
   query.sql("select ")
-      .sql(columns(dialect_))
+      .sql(outbox_columns(dialect_))
       .sql(" from ")
       .table(outbox)
       .sql(" where event_id = ")
       .bind(id.view());
   const Rows rows = query.run();
   if (rows.empty()) return std::nullopt;
-  return to_record(rows.rows.front());
+  return std::move(outbox_records(rows).front());
 }
 
 std::vector<OutboxRecord> SqlOutboxAdminStore::list_dead(const DeadLetterFilter& filter, std::size_t limit,
                                                          const OutboxRecord* after) {
   SqlQuery query(dialect_);
-  where_dead(query.sql("select ").sql(columns(dialect_)).sql(" from ").table(outbox), filter);
+  where_dead(query.sql("select ").sql(outbox_columns(dialect_)).sql(" from ").table(outbox), filter);
   if (after != nullptr) {
     if (!after->done_at.has_value()) {
       throw Error(ErrorCode::invalid_argument, "cannot continue the list after event " + after->id.str(),
@@ -164,7 +122,7 @@ std::vector<OutboxRecord> SqlOutboxAdminStore::list_dead(const DeadLetterFilter&
         .sql(")");
   }
   query.sql(" order by done_at, event_id limit ").bind_limit(limit);
-  return to_records(query.run());
+  return outbox_records(query.run());
 }
 
 std::int64_t SqlOutboxAdminStore::count_dead(const DeadLetterFilter& filter) {
@@ -173,12 +131,13 @@ std::int64_t SqlOutboxAdminStore::count_dead(const DeadLetterFilter& filter) {
   return number(query.run().rows.at(0).at(0));
 }
 
-std::int64_t SqlOutboxAdminStore::revive_dead(const DeadLetterFilter& filter, std::size_t limit) {
+std::int64_t SqlOutboxAdminStore::revive_dead(const DeadLetterFilter& filter, std::size_t limit,
+                                              Duration delay) {
   SqlQuery query(dialect_);
   query.sql("update ").table(outbox).sql(
       " set status = 0, attempts = 0, token = token % 1000000000000000000 + 1, done_at = null, "
       "owner = null, lease_until = null, available_at = ");
-  query.now();
+  delay == Duration::zero() ? query.now() : query.now_plus(delay);
   if (dialect_.kind == BackendKind::mariadb) {
     where_dead(query, filter).sql(" order by done_at, event_id limit ").bind_limit(limit);
   } else {

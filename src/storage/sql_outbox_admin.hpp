@@ -16,7 +16,8 @@ class SqlOutboxAdminStore final : public OutboxAdminStore {
   std::vector<OutboxRecord> list_dead(const DeadLetterFilter& filter, std::size_t limit,
                                       const OutboxRecord* after) override;
   std::int64_t count_dead(const DeadLetterFilter& filter) override;
-  std::int64_t revive_dead(const DeadLetterFilter& filter, std::size_t limit) override;
+  using OutboxAdminStore::revive_dead;
+  std::int64_t revive_dead(const DeadLetterFilter& filter, std::size_t limit, Duration delay) override;
   bool edit_dead(const EventId& id, PayloadKind kind, std::string_view payload,
                  std::optional<std::string_view> headers_json) override;
   std::int64_t purge_batch(EventStatus status, Duration age, std::size_t limit) override;

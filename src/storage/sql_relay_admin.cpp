@@ -23,6 +23,10 @@ SqlQuery& where_selected(SqlQuery& query, const PairSelector& which) {
   return query.and_equals("topic", which.topic).and_equals("publisher", which.publisher);
 }
 
+void up_to(SqlQuery& query, std::optional<Position> until) {
+  if (until.has_value()) query.sql(" and position <= ").bind(static_cast<std::int64_t>(*until));
+}
+
 std::optional<TimePoint> perhaps_time(const Rows::Cell& cell) {
   if (!cell.has_value()) return std::nullopt;
   return time_of(cell);
@@ -109,10 +113,12 @@ std::size_t SqlRelayAdminStore::move_to(const PairSelector& which, Position posi
   return static_cast<std::size_t>(where_selected(query, which).run().affected);
 }
 
-std::vector<DeadLetter> SqlRelayAdminStore::dead_letters(const PairSelector& which, std::size_t limit) {
+std::vector<DeadLetter> SqlRelayAdminStore::dead_letters(const PairSelector& which, std::size_t limit,
+                                                         Position after) {
   SqlQuery query(dialect_);
   query.sql("select topic, publisher, position, error, ").micros("failed_at").sql(" from ");
-  where_selected(query.table(dead_letter_table), which).sql(" order by topic, publisher, position limit ");
+  where_selected(query.table(dead_letter_table), which).sql(" and position > ");
+  query.bind(static_cast<std::int64_t>(after)).sql(" order by topic, publisher, position limit ");
   const Rows rows = query.bind_limit(limit).run();
   std::vector<DeadLetter> letters;
   letters.reserve(rows.size());
@@ -125,10 +131,15 @@ std::vector<DeadLetter> SqlRelayAdminStore::dead_letters(const PairSelector& whi
   return letters;
 }
 
+std::size_t SqlRelayAdminStore::count_dead(const PairSelector& which, std::optional<Position> until) {
+  SqlQuery query(dialect_);
+  up_to(where_selected(query.sql("select count(*) from ").table(dead_letter_table), which), until);
+  return static_cast<std::size_t>(number(query.run().rows.at(0).at(0)));
+}
+
 std::size_t SqlRelayAdminStore::discard(const PairSelector& which, std::optional<Position> until) {
   SqlQuery query(dialect_);
-  where_selected(query.sql("delete from ").table(dead_letter_table), which);
-  if (until.has_value()) query.sql(" and position <= ").bind(static_cast<std::int64_t>(*until));
+  up_to(where_selected(query.sql("delete from ").table(dead_letter_table), which), until);
   return static_cast<std::size_t>(query.run().affected);
 }
 

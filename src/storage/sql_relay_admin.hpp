@@ -14,7 +14,8 @@ class SqlRelayAdminStore final : public RelayAdminStore {
   std::vector<PairStatus> list(const PairSelector& which) override;
   std::size_t change(const PairSelector& which, PairChange what) override;
   std::size_t move_to(const PairSelector& which, Position position) override;
-  std::vector<DeadLetter> dead_letters(const PairSelector& which, std::size_t limit) override;
+  std::vector<DeadLetter> dead_letters(const PairSelector& which, std::size_t limit, Position after) override;
+  std::size_t count_dead(const PairSelector& which, std::optional<Position> until) override;
   std::size_t discard(const PairSelector& which, std::optional<Position> until) override;
 
  private:

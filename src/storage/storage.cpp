@@ -38,6 +38,7 @@ void check_bounds(const StorageOptions& options) {
   check.count("pool_size", options.pool_size, 1, 1000);
   check.time("acquire_timeout", options.acquire_timeout, Duration::zero(), longest);
   check.time("connect_timeout", options.connect_timeout, Duration::zero(), longest);
+  check.time("io_timeout", options.io_timeout, Duration::zero(), longest);
   check.time("sqlite_busy_timeout", options.sqlite_busy_timeout, Duration::zero(), longest);
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <future>
 #include <iostream>
 #include <optional>
 
@@ -21,24 +22,7 @@ using testing::RecordingListener;
 using testing::RecordingMetrics;
 
 constexpr int rounds = 5;
-
-/// host:port of a URL, and where it stands.
-struct Address {
-  std::size_t begin;
-  std::size_t size;
-  std::string host;
-  std::uint16_t port;
-};
-
-Address address_of(const std::string& url) {
-  std::size_t begin = url.find("://") + 3;
-  if (const std::size_t at = url.find('@', begin); at != std::string::npos) begin = at + 1;
-  const std::size_t end = url.find('/', begin);
-  const std::string text = url.substr(begin, end - begin);
-  const std::size_t colon = text.find(':');
-  return {begin, text.size(), text.substr(0, colon),
-          static_cast<std::uint16_t>(std::stoi(text.substr(colon + 1)))};
-}
+constexpr auto patience = 20s;  // twenty times io_timeout
 
 class CutConnection : public ::testing::TestWithParam<BackendKind> {
  protected:
@@ -48,14 +32,15 @@ class CutConnection : public ::testing::TestWithParam<BackendKind> {
     direct_ = database_->open();
     direct_->migrate();
     // Only the publisher's connections go through the proxy, so that it is always his COMMIT that is hit.
-    const Address server = address_of(database_->url());
+    const ServerAddress server = server_of(database_->url());
     proxy_.emplace(server.host, server.port);
-    std::string url = database_->url();
-    url.replace(server.begin, server.size, "127.0.0.1:" + std::to_string(proxy_->port()));
     StorageOptions options;
     options.schema = Identifier(database_->schema());
     options.log = {};
-    proxied_ = open(url, options);
+    options.connect_timeout = 1s;
+    options.acquire_timeout = 1s;
+    options.io_timeout = 1s;
+    proxied_ = open(url_through(database_->url(), proxy_->port()), options);
 
     outbox_.emplace(*direct_,
                     OutboxOptions{.poller_interval = 50ms, .lease = 500ms, .metrics = &metrics_, .log = {}});
@@ -80,6 +65,25 @@ class CutConnection : public ::testing::TestWithParam<BackendKind> {
       return error;
     }
     return std::nullopt;
+  }
+
+  /// What it threw, if it has come back in time. Otherwise the connections are cut, so that it does.
+  template <class F>
+  std::optional<Error> error_in_time(F&& run) {
+    auto result = std::async(std::launch::async, [&]() -> std::optional<Error> {
+      try {
+        run();
+      } catch (const Error& error) {
+        return error;
+      }
+      return std::nullopt;
+    });
+    if (result.wait_for(patience) == std::future_status::timeout) {
+      ADD_FAILURE() << "it waits for a server that is silent";
+      proxy_->resume();
+      proxy_->cut_all();
+    }
+    return result.get();
   }
 
   std::optional<CrashDatabase> database_;
@@ -142,6 +146,63 @@ TEST_P(CutConnection, HazardO9ACommitThatNeverArrivedIsNeverDelivered) {
   EXPECT_EQ(listener_.count(), 0U);
   const OutboxCounts counts = outbox_->admin().counts();
   EXPECT_EQ(counts.pending + counts.done + counts.dead, 0);
+}
+
+TEST_P(CutConnection, AServerThatFallsSilentIsGivenUp) {
+  Transaction tx = proxied_->begin();
+  tx.execute("SELECT 1");
+  proxy_->stall();
+  const auto asked = error_in_time([&] { tx.execute("SELECT 2"); });
+  ASSERT_TRUE(asked.has_value());
+  EXPECT_EQ(asked->code(), ErrorCode::unavailable) << asked->what();
+  EXPECT_TRUE(asked->connection_lost());
+  EXPECT_TRUE(asked->retryable());
+  EXPECT_FALSE(asked->in_doubt());
+  EXPECT_FALSE(error_in_time([&] { tx.rollback(); }).has_value());
+  // One cannot be connected to, either.
+  const auto pinged = error_in_time([&] { proxied_->ping(); });
+  ASSERT_TRUE(pinged.has_value());
+  EXPECT_EQ(pinged->code(), ErrorCode::unavailable) << pinged->what();
+  EXPECT_TRUE(error_in_time([&] { proxied_->migrate(); }).has_value());
+  proxy_->resume();
+  EXPECT_NO_THROW(proxied_->ping()) << "and it is used again when it is back";
+}
+
+TEST_P(CutConnection, HazardO9ACommitThatIsNotAnsweredInTimeIsInDoubt) {
+  const Order order{new_event_id(), "", 1, Fate::ok};
+  std::optional<Error> error;
+  EXPECT_FALSE(error_in_time([&] { error = place(order, [&] { proxy_->stall(); }); }).has_value());
+  ASSERT_TRUE(error.has_value());
+  EXPECT_TRUE(error->in_doubt()) << error->what();
+  EXPECT_FALSE(error->retryable());
+  EXPECT_EQ(committed_hooks_ + rolled_back_hooks_, 0);
+}
+
+TEST_P(CutConnection, ManyBytesThatNobodyTakesAreGivenUp) {
+  Transaction tx = proxied_->begin();
+  tx.execute("SELECT 1");
+  proxy_->stall();
+  const std::string large(12'000'000, 'x');  // more than sockets hold
+  const auto error = error_in_time([&] { tx.execute("SELECT LENGTH(?)", large); });
+  ASSERT_TRUE(error.has_value());
+  EXPECT_TRUE(error->connection_lost()) << error->what();
+}
+
+TEST_P(CutConnection, AMigrationWaitsForAnotherOneHoweverSilentTheServerIs) {
+  const bool postgres = GetParam() == BackendKind::postgres;
+  Transaction other = direct_->begin();
+  if (postgres) {
+    other.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))",
+                  "postrider migrations of " + database_->schema());
+  } else {
+    other.execute("SELECT GET_LOCK(CONCAT('postrider.migrate.', SHA1(CONCAT(DATABASE(), '.', ?))), 0)",
+                  database_->schema());
+  }
+  auto report = std::async(std::launch::async, [&] { return proxied_->migrate(); });
+  EXPECT_EQ(report.wait_for(3s), std::future_status::timeout) << "this is longer than a server may be silent";
+  if (!postgres) other.execute("SELECT RELEASE_ALL_LOCKS()");
+  other.rollback();
+  EXPECT_TRUE(report.get().steps.empty());
 }
 
 std::vector<BackendKind> servers() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A process that the crash test kills: logs numbered events with a mapped or a memory ring.
 //
-//   logger_child FOLDER LIFE mapped|memory|drain|hook|hook-beside-own|hold
+//   logger_child FOLDER LIFE mapped|memory|drain|hook|hook-beside-own|hook-second|hook-mapped|hold
 //
 // Notes "n LIFE" when it begins, "l KEY" for each event once log() has returned, and "d KEY THREAD REQUEST"
 // for each one that the receiver, which lies in this process and fails now and then, has taken. With memory
@@ -11,7 +11,7 @@
 // Says "ready" when it logs, and "busy" after some requests.
 //
 // hook: memory rings, and SIGTERM and SIGINT end the logger first; with a handler of the program's own beside
-// it that exits with 7. hold: has the folder until its stdin ends.
+// it that exits with 7; behind those of another logger. hold: has the folder until its stdin ends.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -19,6 +19,7 @@
 #include <csignal>
 #include <iostream>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -93,7 +94,8 @@ void exit_with_seven(int) {
 
 int run(int argc, char** argv) {
   if (argc != 4) {
-    std::cerr << "usage: logger_child FOLDER LIFE mapped|memory|drain|hook|hook-beside-own|hold\n";
+    std::cerr << "usage: logger_child FOLDER LIFE "
+                 "mapped|memory|drain|hook|hook-beside-own|hook-second|hook-mapped|hold\n";
     return 2;
   }
   const std::string folder = argv[1];
@@ -106,7 +108,7 @@ int run(int argc, char** argv) {
       std::make_shared<NotingClient>(notes, static_cast<unsigned>(std::stoul(life)), mode == "drain");
   LoggerOptions options;
   options.spillover_path = folder + "/spill";
-  options.ring = mode == "memory" || hooks ? RingMode::memory : RingMode::mapped;
+  options.ring = mode == "memory" || (hooks && mode != "hook-mapped") ? RingMode::memory : RingMode::mapped;
   options.ring_bytes = 256 * 1024;
   options.max_spillover_events = 10'000'000;
   options.max_spillover_bytes = std::uint64_t{1} << 32U;
@@ -129,6 +131,12 @@ int run(int argc, char** argv) {
     struct sigaction own {};
     own.sa_handler = exit_with_seven;
     ::sigaction(SIGTERM, &own, nullptr);
+  }
+  std::optional<AsyncEventLogger> first;
+  if (mode == "hook-second") {
+    LoggerOptions others = options;
+    others.spillover_path = folder + "/others";
+    first.emplace(client, others);
   }
   AsyncEventLogger logger(client, options);
   if (mode == "drain") {
@@ -154,6 +162,7 @@ int run(int argc, char** argv) {
       const std::string key = life + "." + std::to_string(thread) + "." + std::to_string(number++);
       entry.clear();
       entry.process_name("Crash")
+          .process_status(ProcessStatus::in_progress)
           .step("Step")
           .details(key + " " + std::string(100, 'x'))
           .idempotency_key(key);

@@ -15,6 +15,7 @@
 
 #include "support/child_process.hpp"
 #include "support/crash_run.hpp"
+#include "support/places.hpp"
 #include "support/temp_dir.hpp"
 
 namespace postrider::test {
@@ -22,7 +23,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::string program = std::string(CRASH_CHILD_DIR) + "/logger_child";
+const std::string program = test::crash_child("logger_child");
 constexpr std::size_t batch = 20;  // the child's, of senders, replay and writer
 
 struct Delivery {
@@ -174,8 +175,8 @@ struct Ending {
 };
 
 TEST(LoggerCrash, ASignalWithTheHookDeliversOrSpillsEverythingThenDoesWhatItDid) {
-  for (const auto& [mode, signal] :
-       {Ending{"hook", SIGTERM}, Ending{"hook", SIGINT}, Ending{"hook-beside-own", SIGTERM}}) {
+  for (const auto& [mode, signal] : {Ending{"hook", SIGTERM}, Ending{"hook", SIGINT},
+                                     Ending{"hook-second", SIGTERM}, Ending{"hook-beside-own", SIGTERM}}) {
     SCOPED_TRACE(std::string(mode) + " " + std::to_string(signal));
     const TempDir temp;
     ChildProcess child({program, temp.path().string(), "1", mode});
@@ -183,7 +184,7 @@ TEST(LoggerCrash, ASignalWithTheHookDeliversOrSpillsEverythingThenDoesWhatItDid)
     child.signal(signal);
     const auto end = child.wait();
     ASSERT_TRUE(end) << "it did not end";
-    if (std::string(mode) == "hook") {
+    if (std::string(mode) != "hook-beside-own") {
       EXPECT_EQ(end->signal, signal) << end->text() << ": whoever sent it sees that it worked";
     } else {
       EXPECT_TRUE(end->exited && end->code == 7) << end->text() << ": the program's own handler ran";
@@ -197,6 +198,52 @@ TEST(LoggerCrash, ASignalWithTheHookDeliversOrSpillsEverythingThenDoesWhatItDid)
     for (const auto& [reason, events] : count.lost) EXPECT_EQ(reason, "shutdown_in_progress") << events;
     for (const auto& [key, deliveries] : count.delivered) EXPECT_EQ(deliveries.size(), 1U) << key;
   }
+}
+
+/// Runs until the step, where it dies.
+void die_at(const TempDir& temp, int life, const std::string& mode, const std::string& step, int signal) {
+  ChildProcess child({program, temp.path().string(), std::to_string(life), mode},
+                     {{"POSTRIDER_FAILPOINT", step + "=kill"}});
+  if (signal != 0) {
+    ASSERT_TRUE(child.read_until("busy"));
+    child.signal(signal);
+  }
+  const auto end = child.wait();
+  ASSERT_TRUE(end && end->killed()) << step;
+}
+
+TEST(LoggerCrash, DyingAtAnyStepOfTheStartOrTheEndLosesNothing) {
+  struct Step {
+    const char* name;
+    const char* mode;
+    int signal;
+  };
+  std::vector<Step> steps;
+  for (const char* name :
+       {"logger.start.checked", "logger.start.folder", "logger.start.recovered", "logger.start.rings",
+        "logger.start.writer", "logger.start.senders", "logger.start.drain", "logger.start.replay"}) {
+    steps.push_back({name, "mapped", 0});
+  }
+  for (const char* name : {"logger.stop.closed", "logger.stop.retries", "logger.stop.drain",
+                           "logger.stop.senders", "logger.stop.replay", "logger.stop.writer"}) {
+    steps.push_back({name, "hook-mapped", SIGTERM});
+  }
+  const TempDir temp;
+  int life = 0;
+  for (const auto& [name, mode, signal] : steps) {
+    {
+      ChildProcess before({program, temp.path().string(), std::to_string(++life), "mapped"});
+      ASSERT_TRUE(before.read_until("busy")) << "there is something to take over";
+      before.kill();
+    }
+    ASSERT_NO_FATAL_FAILURE(die_at(temp, ++life, mode, name, signal));
+  }
+  ASSERT_NO_FATAL_FAILURE(drain(temp));
+  const Count count = read_notes_file(temp.file("notes"));
+  EXPECT_GE(count.logged.size(), 1000U);
+  EXPECT_EQ(count.missing(), 0U);
+  EXPECT_THAT(count.wrong, ::testing::IsEmpty());
+  for (const auto& [reason, events] : count.lost) EXPECT_EQ(reason, "shutdown_in_progress") << events;
 }
 
 TEST(LoggerCrash, HazardL13ASecondProcessOnTheSameFolderIsRefusedUntilTheFirstEnds) {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "support/crash_run.hpp"
+#include "support/places.hpp"
 
 namespace postrider::test {
 namespace {
@@ -17,7 +18,7 @@ using namespace std::chrono_literals;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-const std::string program = std::string(CRASH_CHILD_DIR) + "/outbox_child";
+const std::string program = test::crash_child("outbox_child");
 
 /// Delivered, and not yet in the database, as outbox_child runs without options: at the 4 workers, in the
 /// completer's queue (16 hot, 16 cold and the workers), and the 32 in its hand.

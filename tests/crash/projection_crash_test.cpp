@@ -8,6 +8,7 @@
 
 #include "postrider/postrider.hpp"
 #include "support/crash_test.hpp"
+#include "support/places.hpp"
 
 namespace postrider::test {
 namespace {
@@ -16,7 +17,7 @@ using namespace std::chrono_literals;
 
 class ProjectionCrash : public CrashTest {
  protected:
-  ProjectionCrash() : CrashTest(CRASH_CHILD_DIR "/projection_child") {}
+  ProjectionCrash() : CrashTest(test::crash_child("projection_child")) {}
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> tables() const override {
     return {{"view", "seq bigint not null"}};
   }

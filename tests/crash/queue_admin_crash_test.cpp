@@ -8,6 +8,7 @@
 
 #include "postrider/postrider.hpp"
 #include "support/crash_test.hpp"
+#include "support/places.hpp"
 
 namespace postrider::test {
 namespace {
@@ -16,7 +17,7 @@ using namespace std::chrono_literals;
 
 class QueueAdminCrash : public CrashTest {
  protected:
-  QueueAdminCrash() : CrashTest(CRASH_CHILD_DIR "/queue_admin_child") {}
+  QueueAdminCrash() : CrashTest(test::crash_child("queue_admin_child")) {}
   static constexpr std::int64_t batch = 200;  // of the verbs, in one transaction
   static constexpr std::int64_t total = 450;
 

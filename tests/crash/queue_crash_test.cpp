@@ -13,6 +13,7 @@
 #include "postrider/postrider.hpp"
 #include "storage/queue_store.hpp"
 #include "support/crash_test.hpp"
+#include "support/places.hpp"
 
 namespace postrider::test {
 namespace {
@@ -21,7 +22,7 @@ using namespace std::chrono_literals;
 
 class QueueCrash : public CrashTest {
  protected:
-  QueueCrash() : CrashTest(CRASH_CHILD_DIR "/queue_child") {}
+  QueueCrash() : CrashTest(test::crash_child("queue_child")) {}
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> tables() const override {
     return {{"effect", "id bigint not null"}};
   }

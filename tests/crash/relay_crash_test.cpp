@@ -19,6 +19,7 @@
 #include "postrider/relay_admin.hpp"
 #include "storage/stream_store.hpp"
 #include "support/crash_test.hpp"
+#include "support/places.hpp"
 
 namespace postrider::test {
 namespace {
@@ -33,7 +34,7 @@ struct Delivery {
 
 class RelayCrash : public CrashTest {
  protected:
-  RelayCrash() : CrashTest(CRASH_CHILD_DIR "/relay_child") {}
+  RelayCrash() : CrashTest(test::crash_child("relay_child")) {}
   [[nodiscard]] std::string file() const { return database_->folder() + "/received"; }
   [[nodiscard]] std::unique_ptr<ChildProcess> start_node(std::vector<std::string> options) const {
     options.insert(options.begin(), file());

@@ -11,6 +11,7 @@
 #include "postrider/error.hpp"
 #include "postrider/outbox.hpp"
 #include "support/crash_run.hpp"
+#include "support/places.hpp"
 
 namespace postrider::test {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::IsEmpty;
 
-const std::string program = std::string(CRASH_CHILD_DIR) + "/outbox_child";
+const std::string program = test::crash_child("outbox_child");
 
 class TwoNodes : public ::testing::TestWithParam<BackendKind> {
  protected:

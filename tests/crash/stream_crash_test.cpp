@@ -9,6 +9,7 @@
 
 #include "postrider/postrider.hpp"
 #include "support/crash_test.hpp"
+#include "support/places.hpp"
 
 namespace postrider::test {
 namespace {
@@ -17,7 +18,7 @@ using namespace std::chrono_literals;
 
 class StreamCrash : public CrashTest {
  protected:
-  StreamCrash() : CrashTest(CRASH_CHILD_DIR "/stream_append_child") {}
+  StreamCrash() : CrashTest(test::crash_child("stream_append_child")) {}
   [[nodiscard]] std::vector<std::pair<std::string, std::string>> tables() const override {
     return {{"effect", "n bigint not null"}};
   }

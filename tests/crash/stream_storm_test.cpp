@@ -14,6 +14,7 @@
 
 #include "postrider/postrider.hpp"
 #include "support/crash_test.hpp"
+#include "support/places.hpp"
 #include "support/stream_storm.hpp"
 
 namespace postrider::test {
@@ -42,7 +43,7 @@ Written read_back(const StoredEvent& event) {
 
 class StreamStorm : public CrashTest {
  protected:
-  StreamStorm() : CrashTest(CRASH_CHILD_DIR "/stream_child") {}
+  StreamStorm() : CrashTest(test::crash_child("stream_child")) {}
   [[nodiscard]] std::unique_ptr<ChildProcess> start_writers(unsigned seed, int writers, int appends) const {
     return start({std::to_string(seed), std::to_string(writers), std::to_string(appends), refused_file()});
   }

@@ -16,6 +16,7 @@
 #include "app/http/socket_client_fixture.hpp"
 #include "support/backend.hpp"
 #include "support/child_process.hpp"
+#include "support/places.hpp"
 
 namespace postrider::test {
 
@@ -27,14 +28,9 @@ class ApiProcess {
 
   /// Returns when it listens.
   void start() {
-    std::vector<std::string> arguments{POSTRIDER_PROGRAM_PATH,
-                                       "eventlog",
-                                       "--listen",
-                                       "127.0.0.1:" + std::to_string(port_),
-                                       "--storage",
-                                       database_.url(),
-                                       "--schema",
-                                       database_.options().schema.str()};
+    std::vector<std::string> arguments{
+        test::program_path(), "eventlog",      "--listen", "127.0.0.1:" + std::to_string(port_),
+        "--storage",          database_.url(), "--schema", database_.options().schema.str()};
     arguments.insert(arguments.end(), extra_.begin(), extra_.end());
     child_.emplace(arguments);
     const std::string line = child_->read_line().value_or("");

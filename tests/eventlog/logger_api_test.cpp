@@ -2,7 +2,9 @@
 // The logger and the real Event Log API: the program as a process, HTTP between them, all three databases.
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <thread>
@@ -11,6 +13,7 @@
 #include "postrider/async_logger.hpp"
 #include "postrider/http_event_log_client.hpp"
 #include "support/crash_run.hpp"
+#include "support/places.hpp"
 
 namespace postrider::test {
 namespace {
@@ -42,9 +45,10 @@ class LoggerApi : public BackendTest {
     api_->start();
   }
   /// Short pauses, so that outages are over soon; everything else is as it comes.
-  std::unique_ptr<AsyncEventLogger> make_logger(LoggerOptions options = {}, bool gzip = false) {
+  std::unique_ptr<AsyncEventLogger> make_logger(LoggerOptions options = {}, bool gzip = false,
+                                                const std::string& application = "pet-resort-api") {
     options.spillover_path = folder_.file("spillover");
-    options.application_id = "pet-resort-api";
+    options.application_id = application;
     options.base_retry_delay = 1ms;
     options.max_retry_delay = 5ms;
     options.circuit_breaker_reset = 50ms;
@@ -184,6 +188,39 @@ TEST_P(LoggerApi, EventsWithoutACorrelationAreNoDeadLetters) {
   ASSERT_TRUE(await_all_delivered(*logger));
   expect_nothing_lost(logger->stats());
   expect_each_once(3);
+}
+
+/// The block of a page that begins so.
+std::string shown(const std::string& page, const std::string& beginning) {
+  std::ifstream file(test::source_file("docs/" + page));
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  const std::size_t at = text.find("```sh\n" + beginning);
+  if (at == std::string::npos) return {};
+  return text.substr(at + 6, text.find("```", at + 6) - at - 6);
+}
+
+TEST_P(LoggerApi, DeadLettersAreSentAgainAsTheDocumentationShows) {
+  {
+    // Without an application they are refused for good.
+    const auto logger = make_logger({}, false, "");
+    log_numbers(*logger, 0, 7);
+    ASSERT_TRUE(await(*logger, [](const LoggerStats& stats) { return stats.dead == 7; }));
+  }
+  const std::string mend =
+      R"(sed -i 's/"event":{/"event":{"applicationId":"pet-resort-api",/' eventlog-spillover.dead.jsonl)";
+  std::string command = shown("logger.md", "jq ");
+  const std::string usual = "http://127.0.0.1:3000";
+  ASSERT_NE(command.find(usual), std::string::npos) << command;
+  command.replace(command.find(usual), usual.size(), api_->url());
+  for (const char* word : {R"({"created":7,"duplicates":0,)", R"({"created":0,"duplicates":7,)"}) {
+    // The answer has no line break of its own.
+    ChildProcess shell(
+        {"/bin/sh", "-ec", "cd '" + folder_.file("spillover") + "'\n" + mend + "\n" + command + "echo"});
+    const std::string answer = shell.read_line().value_or("");
+    EXPECT_TRUE(answer.starts_with(word)) << answer;
+    EXPECT_TRUE(shell.wait().value().ok());
+  }
+  expect_each_once(7);
 }
 
 POSTRIDER_FOR_EACH_BACKEND(LoggerApi);

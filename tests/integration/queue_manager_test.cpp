@@ -425,5 +425,25 @@ TEST_P(QueueManager, SuspectsAreHandledOneAtATime) {
   EXPECT_EQ(fresh, 3);
 }
 
+TEST_P(QueueManager, ASuspectWhoseHandlerFailedStillGoesAlone) {
+  open_manual();
+  for (int i = 0; i < 6; ++i) queue().publish(event());
+  for (int crash = 0; crash < 2; ++crash) {
+    EXPECT_EQ(queue().poll(6).size(), 6U);
+    clock_.advance(61s);
+  }
+  int calls = 0;
+  manager().register_handler("h", "T", [&](const Event&) {
+    // Each comes back once. Beside another suspect it would be blamed for a crash that is not its own.
+    EXPECT_EQ(count("event_queue", "status = 1 and crashes > 1"), 1);
+    return ++calls <= 6 ? EventHandledResult::transient_error("not yet") : EventHandledResult::success();
+  });
+  EXPECT_EQ(manager().process_available(), 6U);
+  clock_.advance(61s);
+  EXPECT_EQ(manager().process_available(), 6U);
+  EXPECT_EQ(calls, 12);
+  EXPECT_EQ(count("event_log"), 6);
+}
+
 }  // namespace
 }  // namespace postrider

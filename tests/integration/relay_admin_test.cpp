@@ -77,6 +77,27 @@ TEST_P(RelayIsLookedAfter, ResumeEndsAPauseAtOnceWithThreads) {
   EXPECT_TRUE(latch("p")->await(1));
 }
 
+TEST_P(RelayIsLookedAfter, APauseInThisProcessIsHeardBeforeItReturns) {
+  open(false);
+  Relay relay(storage(), options("a"));
+  relay.add({.name = "all"}, latch("paused"), {.polling_interval = 1ms});
+  relay.add({.name = "all"}, latch("other"), {.polling_interval = 1ms});
+  relay.start();
+  const PairSelector pair = PairSelector::pair("all", "paused");
+  std::size_t appended = 0;
+  for (int round = 0; round < 50; ++round) {
+    SCOPED_TRACE(round);
+    appended = static_cast<std::size_t>(append(1));
+    ASSERT_TRUE(latch("paused")->await(appended));
+    relay.admin().pause(pair);
+    append(1);
+    ASSERT_TRUE(latch("other")->await(appended + 1)) << "which has seen it";
+    ASSERT_EQ(latch("paused")->positions().size(), appended);
+    relay.admin().resume(pair);
+    ASSERT_TRUE(latch("paused")->await(++appended));
+  }
+}
+
 TEST_P(RelayIsLookedAfter, MoveToGetsPastAnEventThatIsRefused) {
   append(5);
   Relay relay(storage(), options("a"));

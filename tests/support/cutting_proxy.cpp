@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cerrno>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -39,6 +40,13 @@ bool send_all(int socket, const char* data, std::size_t size) {
     size -= static_cast<std::size_t>(sent);
   }
   return true;
+}
+
+/// host:port of a URL.
+std::string_view authority_of(std::string_view url) {
+  std::size_t begin = url.find("://") + 3;
+  if (const std::size_t at = url.find('@', begin); at != std::string_view::npos) begin = at + 1;
+  return url.substr(begin, url.find('/', begin) - begin);
 }
 
 void no_delay(int socket) {
@@ -83,6 +91,22 @@ void CuttingProxy::cut_all() {
   {
     const MutexLock lock(mutex_);
     cut_all_ = true;
+  }
+  wake();
+}
+
+void CuttingProxy::stall() {
+  {
+    const MutexLock lock(mutex_);
+    stalled_ = true;
+  }
+  wake();
+}
+
+void CuttingProxy::resume() {
+  {
+    const MutexLock lock(mutex_);
+    stalled_ = false;
   }
   wake();
 }
@@ -141,10 +165,17 @@ bool CuttingProxy::forward_answer(Link& link) {
 
 void CuttingProxy::serve() {
   for (;;) {
-    std::vector<pollfd> waiting{{wake_[0], POLLIN, 0}, {listener_, POLLIN, 0}};
+    bool stalled = false;
+    {
+      const MutexLock lock(mutex_);
+      stalled = stalled_;
+    }
+    // A negative number is passed over: while it is stalled only `wake` is heard.
+    const auto heard = [&](int socket) { return pollfd{stalled ? -1 : socket, POLLIN, 0}; };
+    std::vector<pollfd> waiting{{wake_[0], POLLIN, 0}, heard(listener_)};
     for (const Link& link : links_) {
-      waiting.push_back({link.client, POLLIN, 0});
-      waiting.push_back({link.server, POLLIN, 0});
+      waiting.push_back(heard(link.client));
+      waiting.push_back(heard(link.server));
     }
     if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) return;
     if (waiting[0].revents != 0) {
@@ -175,6 +206,19 @@ void CuttingProxy::serve() {
     if (stop) return;
     if (waiting[1].revents != 0) accept_one();
   }
+}
+
+ServerAddress server_of(const std::string& url) {
+  const std::string text(authority_of(url));
+  const std::size_t colon = text.find(':');
+  return {text.substr(0, colon), static_cast<std::uint16_t>(std::stoi(text.substr(colon + 1)))};
+}
+
+std::string url_through(const std::string& url, std::uint16_t port) {
+  const std::string_view authority = authority_of(url);
+  std::string result = url;
+  return result.replace(static_cast<std::size_t>(authority.data() - url.data()), authority.size(),
+                        "127.0.0.1:" + std::to_string(port));
 }
 
 }  // namespace postrider::test

@@ -28,6 +28,11 @@ class CuttingProxy {
   void cut_after(std::string pattern);
   /// Cuts all connections now.
   void cut_all();
+  /// From now on nothing is forwarded and nobody is connected to the server, but no connection ends: what a
+  /// network that swallows packets, or a server that is stopped, looks like.
+  void stall();
+  /// Goes on, with what was held back.
+  void resume();
   /// How many connections were cut so far.
   [[nodiscard]] int cuts() const;
 
@@ -56,9 +61,19 @@ class CuttingProxy {
   mutable Mutex mutex_;
   std::string pattern_ POSTRIDER_GUARDED_BY(mutex_);
   bool cut_all_ POSTRIDER_GUARDED_BY(mutex_) = false;
+  bool stalled_ POSTRIDER_GUARDED_BY(mutex_) = false;
   bool stopping_ POSTRIDER_GUARDED_BY(mutex_) = false;
   int cuts_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   std::thread thread_;
 };
+
+/// Where the server of a URL listens.
+struct ServerAddress {
+  std::string host;
+  std::uint16_t port = 0;
+};
+[[nodiscard]] ServerAddress server_of(const std::string& url);
+/// The same URL, but by way of this port on loopback.
+[[nodiscard]] std::string url_through(const std::string& url, std::uint16_t port);
 
 }  // namespace postrider::test

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/private_server.hpp"
+#include "support/places.hpp"
 
 #include <sys/stat.h>
 
@@ -38,7 +39,7 @@ void PrivateServer::start() {
 }
 
 std::string PrivateServer::run(const std::string& verb) const {
-  ChildProcess script({std::string(POSTRIDER_SCRIPTS_DIR) + "/test-server", kind_, verb, folder_});
+  ChildProcess script({test::source_file("scripts/test-server"), kind_, verb, folder_});
   const auto end = script.wait(std::chrono::seconds{120});
   if (!end || !end->ok()) {
     throw std::runtime_error("test-server " + kind_ + " " + verb + ": " +

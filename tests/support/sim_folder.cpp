@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace postrider::test {
 
@@ -39,6 +40,7 @@ void SimFolder::power_cut() {
   names_ = synced_names_;
   for (auto& [name, file] : names_) file->now = file->synced;
   handles_.clear();
+  ++boot_;
 }
 
 std::vector<std::string> SimFolder::names() const {
@@ -58,7 +60,7 @@ std::string SimFolder::content(const std::string& name) const {
 }
 void SimFolder::put(const std::string& name, std::string content) {
   const std::lock_guard lock(mutex_);
-  auto file = std::make_shared<File>();
+  const auto file = new_file();
   file->now = file->synced = std::move(content);
   names_[name] = synced_names_[name] = file;
 }
@@ -67,8 +69,8 @@ int SimFolder::open(const std::string& name, Mode mode) {
   const std::lock_guard lock(mutex_);
   const auto found = names_.find(name);
   if (const int error = fault(found == names_.end() && mode != Mode::read)) return error;
-  if (found == names_.end() && mode == Mode::read) return -ENOENT;
-  const auto file = found == names_.end() ? names_[name] = std::make_shared<File>() : found->second;
+  if (found == names_.end() && (mode == Mode::read || vanished_)) return -ENOENT;
+  const auto file = found == names_.end() ? names_[name] = new_file() : found->second;
   handles_[++next_handle_] = file;
   return next_handle_;
 }
@@ -147,6 +149,40 @@ int SimFolder::list(std::vector<std::string>& names) {
   if (const int error = fault(false)) return error;
   for (const auto& [name, file] : names_) names.push_back(name);
   return 0;
+}
+int SimFolder::mark(int handle, logger::FileMark& mark) {
+  const std::lock_guard lock(mutex_);
+  mark = {1, handles_.at(handle)->number};
+  return 0;
+}
+int SimFolder::mark(const std::string& name, logger::FileMark& mark) {
+  const std::lock_guard lock(mutex_);
+  const auto found = names_.find(name);
+  if (found == names_.end()) return -ENOENT;
+  mark = {1, found->second->number};
+  return 0;
+}
+int SimFolder::restore() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(vanished_, false) ? 1 : 0;
+}
+std::shared_ptr<SimFolder::File> SimFolder::new_file() {
+  auto file = std::make_shared<File>();
+  file->number = ++files_;
+  return file;
+}
+void SimFolder::vanish() {
+  const std::lock_guard lock(mutex_);
+  names_.clear();
+  vanished_ = true;
+}
+void SimFolder::change(const std::string& name, const std::function<void(std::string&)>& how) {
+  const std::lock_guard lock(mutex_);
+  how(names_.at(name)->now);
+}
+std::uint64_t SimFolder::boot() {
+  const std::lock_guard lock(mutex_);
+  return boot_;
 }
 
 }  // namespace postrider::test

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,6 +36,10 @@ class SimFolder final : public logger::SpillFolder {
   [[nodiscard]] std::vector<std::string> names() const;
   [[nodiscard]] bool has(const std::string& name) const;
   [[nodiscard]] std::string content(const std::string& name) const;
+  /// Somebody removes the folder with all that is in it. What is open stays so.
+  void vanish();
+  /// Somebody cuts a file, or adds to it.
+  void change(const std::string& name, const std::function<void(std::string&)>& how);
   /// As if somebody else had written it, and synced.
   void put(const std::string& name, std::string content);
 
@@ -50,14 +55,20 @@ class SimFolder final : public logger::SpillFolder {
   int rename(const std::string& from, const std::string& to) override;
   int remove(const std::string& name) override;
   int list(std::vector<std::string>& names) override;
+  int mark(int handle, logger::FileMark& mark) override;
+  int mark(const std::string& name, logger::FileMark& mark) override;
+  int restore() override;
+  std::uint64_t boot() override;
 
  private:
   struct File {
+    std::uint64_t number = 0;
     std::string now;
     std::string synced;
   };
   using Names = std::map<std::string, std::shared_ptr<File>>;
 
+  [[nodiscard]] std::shared_ptr<File> new_file();
   /// 0, or the negative errno that this call must answer with. `half`: it shall write half.
   int fault(bool writes, bool* half = nullptr);
 
@@ -70,6 +81,9 @@ class SimFolder final : public logger::SpillFolder {
   std::size_t calls_ = 0;
   std::size_t read_ = 0;
   std::size_t written_ = 0;
+  std::uint64_t boot_ = 1;
+  std::uint64_t files_ = 0;
+  bool vanished_ = false;
 };
 
 }  // namespace postrider::test

@@ -15,8 +15,8 @@ class Signal {
  public:
   using Listener = std::function<void()>;
 
-  /// `listener` is quick, does not throw and does not use this signal. Returns a number for `unsubscribe`,
-  /// after which it is not running.
+  /// `listener` does not throw and does not use this signal; whoever notifies waits for it. Returns a number
+  /// for `unsubscribe`, after which it is not running.
   [[nodiscard]] std::uint64_t subscribe(Listener listener) POSTRIDER_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
     listeners_.emplace(++last_number_, std::move(listener));

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <boost/json.hpp>
+#include <charconv>
 #include <cmath>
 #include <utility>
 
-#include "app/api/rfc3339.hpp"
+#include "core/rfc3339.hpp"
 #include "core/utf8.hpp"
 
 namespace postrider::api {
@@ -16,28 +17,21 @@ namespace {
 namespace json = boost::json;
 
 struct Field {
-  std::string_view name;
+  EntryBound bound;
   std::string Entry::*column;
-  std::size_t most;
-  bool in_bytes = false;
-  bool required = false;
 };
 
-/// The seed's names, in the seed's order, and the key.
 constexpr std::array<Field, 10> fields{{
-    {.name = "applicationId", .column = &Entry::application_id, .most = EntryLimits::name, .required = true},
-    {.name = "correlationId", .column = &Entry::correlation_id, .most = EntryLimits::name},
-    {.name = "processName", .column = &Entry::process_name, .most = EntryLimits::process, .required = true},
-    {.name = "processStatus",
-     .column = &Entry::process_status,
-     .most = EntryLimits::status,
-     .required = true},
-    {.name = "step", .column = &Entry::step, .most = EntryLimits::process},
-    {.name = "details", .column = &Entry::details, .most = EntryLimits::details_bytes, .in_bytes = true},
-    {.name = "targetSystem", .column = &Entry::target_system, .most = EntryLimits::name},
-    {.name = "originatingSystem", .column = &Entry::originating_system, .most = EntryLimits::name},
-    {.name = "userId", .column = &Entry::user_id, .most = EntryLimits::name},
-    {.name = "idempotencyKey", .column = &Entry::idempotency_key, .most = EntryLimits::name},
+    {.bound = entry_bounds::application_id, .column = &Entry::application_id},
+    {.bound = entry_bounds::correlation_id, .column = &Entry::correlation_id},
+    {.bound = entry_bounds::process_name, .column = &Entry::process_name},
+    {.bound = entry_bounds::process_status, .column = &Entry::process_status},
+    {.bound = entry_bounds::step, .column = &Entry::step},
+    {.bound = entry_bounds::details, .column = &Entry::details},
+    {.bound = entry_bounds::target_system, .column = &Entry::target_system},
+    {.bound = entry_bounds::originating_system, .column = &Entry::originating_system},
+    {.bound = entry_bounds::user_id, .column = &Entry::user_id},
+    {.bound = entry_bounds::idempotency_key, .column = &Entry::idempotency_key},
 }};
 constexpr std::string_view timestamp = "timestamp";
 /// What we say about an entry ourselves: kept as a client's own they could not be returned, and dropped they
@@ -76,6 +70,27 @@ bool is_finite(const json::value& value) {  // NOLINT(misc-no-recursion)
   return true;
 }
 
+bool has_nul(std::string_view text) {
+  return text.find('\0') != std::string_view::npos;
+}
+
+/// Whether U+0000 is anywhere in it, in a name or a text. Nests no deeper than the parser allows.
+bool has_nul(const json::value& value) {  // NOLINT(misc-no-recursion)
+  if (const json::string* text = value.if_string()) return has_nul(view(*text));
+  if (const json::array* array = value.if_array()) {
+    return std::any_of(array->begin(), array->end(), [](const json::value& one) { return has_nul(one); });
+  }
+  if (const json::object* object = value.if_object()) {
+    return std::any_of(object->begin(), object->end(), [](const json::key_value_pair& member) {
+      return has_nul(std::string_view(member.key().data(), member.key().size())) || has_nul(member.value());
+    });
+  }
+  return false;
+}
+
+/// Of a lone surrogate the parser has seen U+0000, too: see `without_lone_surrogates`.
+constexpr std::string_view nul_words = " contains the character U+0000, or half of a surrogate pair";
+
 class EntryParser {
  public:
   explicit EntryParser(TimePoint now) { entry_.occurred_at = now; }
@@ -90,8 +105,8 @@ class EntryParser {
     for (const auto& member : *object)
       take({member.key().data(), member.key().size()}, member.value(), extras);
     for (const Field& field : fields) {
-      if (field.required && (entry_.*field.column).empty() && !refused(field.name)) {
-        refuse(pointer(field.name), "required", std::string(field.name) + " is missing or empty");
+      if (field.bound.required && (entry_.*field.column).empty() && !refused(field.bound.name)) {
+        refuse(pointer(field.bound.name), "required", std::string(field.bound.name) + " is missing or empty");
       }
     }
     keep(extras);
@@ -106,7 +121,7 @@ class EntryParser {
       return;
     }
     const auto* field =
-        std::find_if(fields.begin(), fields.end(), [&](const Field& one) { return one.name == name; });
+        std::find_if(fields.begin(), fields.end(), [&](const Field& one) { return one.bound.name == name; });
     if (field != fields.end()) {
       take_text(*field, value);
     } else if (std::find(ours.begin(), ours.end(), name) == ours.end()) {
@@ -131,18 +146,18 @@ class EntryParser {
     if (value.is_null()) return;
     const json::string* text = value.if_string();
     if (text == nullptr) {
-      refuse(pointer(field.name), "type", std::string(field.name) + " must be a string");
+      refuse(pointer(field.bound.name), "type", std::string(field.bound.name) + " must be a string");
       return;
     }
     // The parser has refused what is no UTF-8, so that the length is known.
-    const std::size_t length = field.in_bytes ? text->size() : utf8_length(view(*text)).value_or(0);
-    if (length > field.most) {
-      refuse(pointer(field.name), "too-long",
-             std::string(field.name) + " has " + std::to_string(length) +
-                 (field.in_bytes ? " bytes; " : " characters; ") + std::to_string(field.most) +
+    const std::size_t length = field.bound.in_bytes ? text->size() : utf8_length(view(*text)).value_or(0);
+    if (length > field.bound.most) {
+      refuse(pointer(field.bound.name), "too-long",
+             std::string(field.bound.name) + " has " + std::to_string(length) +
+                 (field.bound.in_bytes ? " bytes; " : " characters; ") + std::to_string(field.bound.most) +
                  " are allowed");
-    } else if (view(*text).find('\0') != std::string_view::npos) {
-      refuse(pointer(field.name), "nul", std::string(field.name) + " contains the character U+0000");
+    } else if (has_nul(view(*text))) {
+      refuse(pointer(field.bound.name), "nul", std::string(field.bound.name) + std::string(nul_words));
     } else {
       entry_.*field.column = view(*text);
     }
@@ -151,6 +166,12 @@ class EntryParser {
   void keep(const json::object& extras) {
     if (extras.empty()) return;
     for (const auto& member : extras) {
+      const std::string_view name(member.key().data(), member.key().size());
+      if (has_nul(name)) {
+        refuse("", "nul", "a member's name" + std::string(nul_words));
+      } else if (has_nul(member.value())) {
+        refuse(pointer(name), "nul", "it" + std::string(nul_words));
+      }
       if (is_finite(member.value())) continue;
       refuse(pointer({member.key().data(), member.key().size()}), "range",
              "it has a number that is too large for anybody to read back");
@@ -203,13 +224,41 @@ std::variant<Entry, Errors> parse_entry(const json::value& json, TimePoint now) 
   return EntryParser(now).parse(json);
 }
 
+std::optional<std::string> without_lone_surrogates(std::string_view json) {
+  constexpr std::size_t escape_size = 6;  // \uXXXX
+  const auto unit_at = [&](std::size_t at) -> unsigned {
+    unsigned unit = 0;
+    if (json.size() < at + escape_size || json[at] != '\\' || json[at + 1] != 'u') return 0;
+    const char* const end = json.data() + at + escape_size;
+    const auto [stop, error] = std::from_chars(json.data() + at + 2, end, unit, 16);
+    return error == std::errc{} && stop == end ? unit : 0;
+  };
+  const auto is_high = [](unsigned unit) { return unit >= 0xD800 && unit < 0xDC00; };
+  const auto is_low = [](unsigned unit) { return unit >= 0xDC00 && unit < 0xE000; };
+  std::optional<std::string> repaired;
+  // Outside of strings JSON has no backslash.
+  for (std::size_t at = json.find('\\'); at < json.size(); at = json.find('\\', at)) {
+    const unsigned unit = unit_at(at);
+    if (is_high(unit) && is_low(unit_at(at + escape_size))) {
+      at += 2 * escape_size;
+    } else if (is_high(unit) || is_low(unit)) {
+      if (!repaired.has_value()) repaired.emplace(json);
+      repaired->replace(at, escape_size, "\\u0000");
+      at += escape_size;
+    } else {
+      at += 2;
+    }
+  }
+  return repaired;
+}
+
 void append_text(std::string& out, std::string_view text) {
   out += json::serialize(json::string_view(text.data(), text.size()));
 }
 
 void append_entry(std::string& out, const StoredEntry& stored) {
   out += R"({"id":")" + std::to_string(static_cast<std::int64_t>(stored.id)) + '"';
-  for (const Field& field : fields) append_member(out, field.name, stored.entry.*field.column);
+  for (const Field& field : fields) append_member(out, field.bound.name, stored.entry.*field.column);
   append_member(out, timestamp, format_time(stored.entry.occurred_at));
   append_member(out, "receivedAt", format_time(stored.received_at));
   append_members(out, stored.entry.extras);

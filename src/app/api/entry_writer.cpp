@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/api/entry_writer.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -33,8 +34,12 @@ EntryWriter::EntryWriter(EntryStore& store, EntryWriterOptions options)
   thread_ = std::thread([this] { run(); });
 }
 
-bool EntryWriter::submit(std::vector<Entry> entries, Done done) {
-  return queue_.try_push({std::move(entries), std::move(done)});
+bool EntryWriter::submit(std::vector<Entry> entries, Done done, Wanted wanted) {
+  const std::size_t count = entries.size();
+  unfinished_ += count;
+  if (queue_.try_push({std::move(entries), std::move(done), std::move(wanted)})) return true;
+  unfinished_ -= count;
+  return false;
 }
 
 void EntryWriter::stop() {
@@ -48,11 +53,14 @@ void EntryWriter::run() {
     std::span<Call> rest = calls;
     while (!rest.empty()) {
       std::size_t count = 0;
-      for (std::size_t entries = 0; count < rest.size(); ++count) {
-        entries += rest[count].entries.size();
-        if (count > 0 && entries > options_.transaction_entries) break;
+      std::size_t entries = 0;
+      for (; count < rest.size(); ++count) {
+        const std::size_t more = rest[count].entries.size();
+        if (count > 0 && entries + more > options_.transaction_entries) break;
+        entries += more;
       }
       write(rest.first(count));
+      unfinished_ -= entries;
       rest = rest.subspan(count);
     }
     calls.clear();
@@ -60,6 +68,11 @@ void EntryWriter::run() {
 }
 
 void EntryWriter::write(std::span<Call> calls) {
+  // Right before the transaction: the one before may have taken long.
+  const auto unwanted = std::remove_if(calls.begin(), calls.end(),
+                                       [](const Call& call) { return call.wanted && !call.wanted(); });
+  calls = calls.first(static_cast<std::size_t>(unwanted - calls.begin()));
+  if (calls.empty()) return;
   std::vector<Entry> all;
   std::vector<std::size_t> sizes;
   for (Call& call : calls) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <functional>
 #include <span>
@@ -40,14 +41,20 @@ class EntryWriter {
   /// Called once, on the writer's thread: one outcome per entry, in order, after the commit. Or an error when
   /// none is known to be stored. Does not throw.
   using Done = std::function<void(std::variant<Outcomes, Error> result)>;
+  /// Asked before the entries are written: false when nobody waits for them any more. After an outage that
+  /// keeps the writer from working off what all clients have sent again meanwhile. Does not throw.
+  using Wanted = std::function<bool()>;
 
   EntryWriter(EntryStore& store, EntryWriterOptions options);
   ~EntryWriter() { stop(); }
   EntryWriter(const EntryWriter&) = delete;
   EntryWriter& operator=(const EntryWriter&) = delete;
 
-  /// False when too many wait, or after `stop`; then `done` is not called. Never blocks.
-  [[nodiscard]] bool submit(std::vector<Entry> entries, Done done);
+  /// False when too many wait, or after `stop`; then `done` is not called. Never blocks. Entries that are not
+  /// wanted any more are not written, and `done` is not called for them.
+  [[nodiscard]] bool submit(std::vector<Entry> entries, Done done, Wanted wanted = {});
+  /// Entries that were submitted, and are neither written nor refused yet.
+  [[nodiscard]] std::size_t unfinished() const noexcept { return unfinished_; }
   /// Writes what was submitted, then ends the thread.
   void stop();
 
@@ -55,6 +62,7 @@ class EntryWriter {
   struct Call {
     std::vector<Entry> entries;
     Done done;
+    Wanted wanted;
   };
   void run();
   void write(std::span<Call> calls);
@@ -65,6 +73,7 @@ class EntryWriter {
   EntryStore& store_;
   const EntryWriterOptions options_;
   BoundedQueue<Call> queue_;
+  std::atomic<std::size_t> unfinished_{0};
   bool failing_ = false;  // the writer's thread only
   std::thread thread_;
 };

@@ -170,5 +170,30 @@ TEST_F(EntryWriterTest, AFullQueueSaysNoAndStopWritesWhatIsThere) {
   EXPECT_FALSE(submit(writer, entries(5, 1)).has_value()) << "after the end";
 }
 
+TEST(EntryWriter, WhatNobodyWaitsForAnyMoreIsNotWritten) {
+  FakeStore store;
+  EntryWriter writer(store, {.transaction_entries = 10});
+  std::promise<void> opener = store.close_gate();
+  std::atomic<int> done{0};
+  std::atomic<bool> wanted{true};
+  const auto count = [&](const auto&) { ++done; };
+  const auto submit = [&](int step, const EntryWriter::Wanted& asked) {
+    Entry entry;
+    entry.step = std::to_string(step);
+    EXPECT_TRUE(writer.submit({entry}, count, asked));
+  };
+  submit(1, [] { return true; });
+  store.begun.wait(0);
+  for (int i = 2; i < 5; ++i) submit(i, [&] { return wanted.load(); });
+  submit(5, {});
+  EXPECT_EQ(writer.unfinished(), 5U);
+  wanted = false;  // their time is over while the first is being written
+  opener.set_value();
+  writer.stop();
+  EXPECT_THAT(store.sizes(), ElementsAre(1, 1)) << "the fifth alone";
+  EXPECT_EQ(done, 2);
+  EXPECT_EQ(writer.unfinished(), 0U);
+}
+
 }  // namespace
 }  // namespace postrider::api

@@ -6,6 +6,7 @@
 
 #include "app/api/entry_json.hpp"
 #include "app/api/event_query.hpp"
+#include "app/api/routes.hpp"
 #include "core/json_text.hpp"
 #include "core/option_check.hpp"
 #include "core/utf8.hpp"
@@ -33,12 +34,8 @@ EventLogApiOptions checked(EventLogApiOptions options) {
 }
 
 /// What a client is told when the database failed: whether to send again. The reason is in our log.
-Problem problem_of(const Error& error) {
-  const bool passes = error.retryable() || error.connection_lost() || error.in_doubt() ||
-                      error.code() == ErrorCode::unavailable || error.code() == ErrorCode::timeout ||
-                      error.code() == ErrorCode::contention || error.code() == ErrorCode::schema ||
-                      error.code() == ErrorCode::storage_full || error.code() == ErrorCode::closed;
-  if (!passes) {
+Problem entry_problem(const Error& error) {
+  if (!may_pass(error)) {
     return {.status = 500, .code = "internal", .detail = "the server failed", .hint = "its log says why"};
   }
   return {.status = 503,
@@ -46,6 +43,30 @@ Problem problem_of(const Error& error) {
           .detail = "the database cannot take or answer this now",
           .hint = "send it again, with the same idempotency keys: nothing is stored twice",
           .headers = {{"Retry-After", error.code() == ErrorCode::contention ? "1" : "5"}}};
+}
+
+/// The database has not answered within the request's time.
+Problem late_write() {
+  return {.status = 503,
+          .code = "storage-timeout",
+          .detail = "the database has not answered in time: what was sent may be stored, or not",
+          .hint =
+              "send it again with the same idempotency keys, then it is stored once; without keys it may be "
+              "stored twice",
+          .headers = {{"Retry-After", "5"}}};
+}
+
+Problem late_read() {
+  return {.status = 503,
+          .code = "storage-timeout",
+          .detail = "the database has not answered in time",
+          .hint = "ask again, or for less: a shorter span of time, a rarer word",
+          .headers = {{"Retry-After", "5"}}};
+}
+
+Problem starting(const Storage& storage) {
+  return not_ready("the server is starting: it waits for the database (" +
+                   std::string(to_string(storage.kind())) + ")");
 }
 
 Problem overloaded() {
@@ -65,13 +86,21 @@ Problem invalid(const Errors& errors) {
 }
 
 /// Nothing when the text is no JSON; then the client has been told where it ends to be.
-std::optional<json::value> parse_body(const std::string& body, json::storage_ptr memory, const Reply& reply) {
+std::optional<json::value> parse_body(const std::string& body, const json::storage_ptr& memory,
+                                      const Reply& reply) {
   json::parse_options options;
   options.max_depth = max_depth;
   json::error_code error;
-  json::value value =
-      json::parse(json::string_view(body.data(), body.size()), error, std::move(memory), options);
+  const auto parse = [&](const std::string& text) {
+    return json::parse(json::string_view(text.data(), text.size()), error, memory, options);
+  };
+  json::value value = parse(body);
   if (!error) return value;
+  // One event with half a character in it does not refuse its neighbours.
+  if (const std::optional<std::string> repaired = without_lone_surrogates(body)) {
+    value = parse(*repaired);
+    if (!error) return value;
+  }
   reply(to_response(Problem{
       .status = 400,
       .code = "invalid-json",
@@ -178,31 +207,59 @@ EventLogApi::EventLogApi(Storage& storage, EventLogApiOptions options)
     : storage_(storage),
       options_(checked(std::move(options))),
       clock_(options_.clock != nullptr ? *options_.clock : Clock::system()),
+      started_(!options_.starts_later),
       writer_(storage.entry_store(), options_.writer) {}
 
 void EventLogApi::add_routes(http::Router& router) {
   using http::Lane;
   using http::Method;
+  // What needs the tables waits until they are there.
+  const auto started = [this](Role role, auto verb) {
+    return [this, role, verb](const Request& request, const Reply& reply) {
+      if (options_.access != nullptr) {
+        const Access::Verdict verdict = options_.access->decide(request, role);
+        if (!verdict.caller) {
+          reply(to_response(verdict.problem));
+          return;
+        }
+      }
+      if (started_) {
+        verb(request, reply);
+      } else {
+        reply(to_response(starting(storage_)));
+      }
+    };
+  };
   router.add({.method = Method::post,
               .pattern = "/v1/events",
               .lane = Lane::write,
               .body_limit = options_.event_bytes,
-              .handler = [this](const Request& request, const Reply& reply) { post_one(request, reply); }});
+              .late = late_write(),
+              .handler = started(Role::operator_, [this](const Request& request, const Reply& reply) {
+                post_one(request, reply);
+              })});
   router.add({.method = Method::post,
               .pattern = "/v1/events/batch",
               .lane = Lane::write,
               .body_limit = options_.batch_bytes,
-              .handler = [this](const Request& request, const Reply& reply) { post_batch(request, reply); }});
-  const auto add_get = [&](const char* pattern, Lane lane, auto verb) {
-    router.add({.method = Method::get,
-                .pattern = pattern,
-                .lane = lane,
-                .handler = [verb](const Request& request, const Reply& reply) { reply(verb(request)); }});
-  };
-  add_get("/v1/events", Lane::read, [this](const Request& request) { return find(request); });
-  add_get("/v1/events/{id}", Lane::read, [this](const Request& request) { return get(request); });
-  add_get("/livez", Lane::direct, [](const Request&) { return Response{.body = R"({"status":"ok"})"}; });
-  add_get("/readyz", Lane::read, [this](const Request&) { return ready(); });
+              .late = late_write(),
+              .handler = started(Role::operator_, [this](const Request& request, const Reply& reply) {
+                post_batch(request, reply);
+              })});
+  router.add({.method = Method::get,
+              .pattern = "/v1/events",
+              .lane = Lane::read,
+              .late = late_read(),
+              .handler = started(Role::viewer, [this](const Request& request, const Reply& reply) {
+                reply(find(request));
+              })});
+  router.add({.method = Method::get,
+              .pattern = "/v1/events/{id}",
+              .lane = Lane::read,
+              .late = late_read(),
+              .handler = started(Role::viewer, [this](const Request& request, const Reply& reply) {
+                reply(get(request));
+              })});
 }
 
 void EventLogApi::post_one(const Request& request, const Reply& reply) {
@@ -221,12 +278,14 @@ void EventLogApi::post_one(const Request& request, const Reply& reply) {
   }
   std::vector<Entry> entries;
   entries.push_back(std::move(entry));
-  const bool taken =
-      writer_.submit(std::move(entries), [reply](std::variant<EntryWriter::Outcomes, Error> result) {
+  const bool taken = writer_.submit(
+      std::move(entries),
+      [reply](std::variant<EntryWriter::Outcomes, Error> result) {
         const auto* error = std::get_if<Error>(&result);
-        reply(error != nullptr ? to_response(problem_of(*error))
+        reply(error != nullptr ? to_response(entry_problem(*error))
                                : single_response(std::get<EntryWriter::Outcomes>(result).front()));
-      });
+      },
+      [reply] { return reply.wanted(); });
   if (!taken) reply(to_response(overloaded()));
 }
 
@@ -278,12 +337,14 @@ void EventLogApi::post_batch(const Request& request, const Reply& reply) {
     reply(batch_response(*items, {}));
     return;
   }
-  const bool taken =
-      writer_.submit(std::move(valid), [reply, items](std::variant<EntryWriter::Outcomes, Error> result) {
+  const bool taken = writer_.submit(
+      std::move(valid),
+      [reply, items](std::variant<EntryWriter::Outcomes, Error> result) {
         const auto* error = std::get_if<Error>(&result);
-        reply(error != nullptr ? to_response(problem_of(*error))
+        reply(error != nullptr ? to_response(entry_problem(*error))
                                : batch_response(*items, std::get<EntryWriter::Outcomes>(result)));
-      });
+      },
+      [reply] { return reply.wanted(); });
   if (!taken) reply(to_response(overloaded()));
 }
 
@@ -293,7 +354,7 @@ Response EventLogApi::answered(const Run& run) {
     return run();
   } catch (const Error& error) {
     options_.log(LogLevel::error, "postrider: the event log cannot be read: " + what_of(error));
-    return to_response(problem_of(error));
+    return to_response(entry_problem(error));
   }
 }
 
@@ -342,24 +403,6 @@ Response EventLogApi::get(const Request& request) {
     append_entry(response.body, *found);
     return response;
   });
-}
-
-Response EventLogApi::ready() {
-  const auto not_ready = [](std::string why) {
-    return to_response(Problem{.status = 503,
-                               .code = "not-ready",
-                               .detail = std::move(why),
-                               .hint = "ask again in a moment",
-                               .headers = {{"Retry-After", "5"}}});
-  };
-  if (draining_) return not_ready("the server is stopping");
-  try {
-    storage_.ping();
-  } catch (const Error& error) {
-    options_.log(LogLevel::warning, "postrider: not ready: " + what_of(error));
-    return not_ready("the database cannot be reached");
-  }
-  return {.body = R"({"status":"ready"})"};
 }
 
 }  // namespace postrider::api

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 
+#include "app/api/access.hpp"
 #include "app/api/entry_writer.hpp"
 #include "app/http/router.hpp"
 #include "postrider/clock.hpp"
@@ -15,8 +16,12 @@ namespace postrider::api {
 
 struct EventLogApiOptions {
   std::size_t max_batch = 1000;
+  /// Who may read (viewer) and write (operator); null: everybody.
+  const Access* access = nullptr;
   std::size_t event_bytes = 256U << 10U;
   std::size_t batch_bytes = 8U << 20U;
+  /// Everything is refused for the moment before `start`.
+  bool starts_later = false;
   EntryWriterOptions writer{};
   Clock* clock = nullptr;
   LogCallback log = log_to_stderr();
@@ -28,22 +33,23 @@ struct EventLogApiOptions {
 /// is there.
 class EventLogApi {
  public:
-  /// `storage` has been migrated, and outlives the API.
+  /// `storage` outlives the API, and has been migrated when that starts.
   EventLogApi(Storage& storage, EventLogApiOptions options);
 
-  /// /v1/events, /livez, /readyz. The API must live as long as the router is in use.
+  /// /v1/events. The API must live as long as the router is in use.
   void add_routes(http::Router& router);
-  /// /readyz says no from now on; everything else goes on.
-  void drain() noexcept { draining_ = true; }
+  /// With `starts_later`: the storage is migrated, everything is served from now on.
+  void start() noexcept { started_ = true; }
   /// Writes what has come in, answers it, and refuses the rest.
   void stop() { writer_.stop(); }
+  /// Events that were taken and are not stored yet.
+  [[nodiscard]] std::size_t unfinished() const noexcept { return writer_.unfinished(); }
 
  private:
   void post_one(const http::Request& request, const http::Reply& reply);
   void post_batch(const http::Request& request, const http::Reply& reply);
   [[nodiscard]] http::Response find(const http::Request& request);
   [[nodiscard]] http::Response get(const http::Request& request);
-  [[nodiscard]] http::Response ready();
   /// `run`, with failures of the database as answers.
   template <class Run>
   [[nodiscard]] http::Response answered(const Run& run);
@@ -51,7 +57,7 @@ class EventLogApi {
   Storage& storage_;
   const EventLogApiOptions options_;
   Clock& clock_;
-  std::atomic<bool> draining_{false};
+  std::atomic<bool> started_;
   EntryWriter writer_;
 };
 

@@ -43,6 +43,9 @@ class EventLogApiTest : public test::BackendTest {
     api_ = std::make_unique<EventLogApi>(database_->storage(), options);
     http::Router router;
     api_->add_routes(router);
+    router.add({.pattern = "/livez",
+                .lane = http::Lane::direct,
+                .handler = [](const http::Request&, const http::Reply& reply) { reply({}); }});
     server_ = std::make_unique<http::Server>(std::move(router), http::ServerOptions{.log = options.log});
     server_->start();
   }

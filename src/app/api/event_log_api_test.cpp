@@ -272,15 +272,6 @@ TEST_P(EventLogApiTest, SinglePostsOfManyClientsAreAllStoredOnce) {
   EXPECT_EQ(rows(), clients * each);
 }
 
-TEST_P(EventLogApiTest, LivenessAndReadiness) {
-  EXPECT_EQ(ask("GET", "/livez").status, 200);
-  EXPECT_EQ(ask("GET", "/readyz").status, 200);
-  api_->drain();
-  EXPECT_EQ(ask("GET", "/readyz").status, 503);
-  EXPECT_EQ(ask("GET", "/livez").status, 200);
-  EXPECT_EQ(ask("POST", "/v1/events", event()).status, 201) << "what comes meanwhile is taken";
-}
-
 TEST_P(EventLogApiTest, WithoutTablesClientsAreToldToTryAgain) {
   database_->storage().migrate({.target = 0});
   const HttpAnswer one = ask("POST", "/v1/events", event());

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <utility>
 
-#include "app/api/rfc3339.hpp"
+#include "core/rfc3339.hpp"
 #include "core/utf8.hpp"
 
 namespace postrider::api {
@@ -71,7 +71,9 @@ class QueryParser {
 
  private:
   void take(const std::string& name, const std::string& value) {
-    if (name == "correlationId") {
+    if (value.empty() && (name == "correlationId" || name == "applicationId")) {
+      refuse(name, "empty", "it is empty; leave it out to find the events of all");
+    } else if (name == "correlationId") {
       query_.correlation_id = value;
     } else if (name == "applicationId") {
       query_.application_id = value;

@@ -56,7 +56,7 @@ class HostileInput : public EventLogApiTest {
   }
   void TearDown() override {
     if (server_ != nullptr) {
-      EXPECT_EQ(ask("GET", "/readyz").status, 200) << "and the next one is served";
+      EXPECT_EQ(ask("GET", "/livez").status, 200) << "and the next one is served";
     }
     EventLogApiTest::TearDown();
   }
@@ -190,7 +190,7 @@ TEST_P(HostileInput, Targets) {
 
 TEST_P(HostileInput, Methods) {
   for (const char* method : {"PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW", "get"}) {
-    for (const char* target : {"/v1/events", "/v1/events/batch", "/v1/events/1", "/livez", "/readyz"}) {
+    for (const char* target : {"/v1/events", "/v1/events/batch", "/v1/events/1", "/livez"}) {
       const HttpAnswer answer = ask(method, target);
       EXPECT_EQ(code_of(answer, method), "method-not-allowed") << method << " " << target;
       EXPECT_THAT(answer.header("Allow"),
@@ -219,9 +219,6 @@ TEST_P(HostileInput, JsonThatIsNone) {
                                   std::string("{\"a\":\"\xFF\"}"),
                                   std::string("{\"a\":\"\xED\xA0\x80\"}"),
                                   std::string("\xEF\xBB\xBF{}"),
-                                  std::string(R"({"a":"\ud800"})"),
-                                  std::string(R"({"a":"\udc00\ud800"})"),
-                                  std::string(R"({"\ud800":1})"),
                                   std::string("{\"a\":\"line\nbreak\"}"),
                                   std::string("{\"a\":NaN}"),
                                   std::string("{\"a\":-}"),
@@ -258,6 +255,46 @@ TEST_P(HostileInput, JsonThatIsNoEvent) {
   }
 }
 
+TEST_P(HostileInput, TextThatNoDatabaseTakesRefusesItsEventAlone) {
+  for (const char* more :
+       {R"(,"x":"a\u0000b")", R"(,"x":{"deep":[1,"\u0000"]})", R"(,"x\u0000":1)", R"(,"x":{"\u0000":1})",
+        R"(,"step":"\ud83c")", R"(,"step":"\udfaf\ud83c")", R"(,"details":"\ud83c\ud83c\udfaf")",
+        R"(,"details":"\ud83cx\\")", R"(,"x":"\udfaf")", R"(,"\uD83C":1)", R"(,"x":["\ud83c\n"])"}) {
+    expect_refused("POST", "/v1/events", event(more), "invalid-event");
+    const HttpAnswer batch = ask("POST", "/v1/events/batch", "[" + event() + "," + event(more) + "]");
+    EXPECT_EQ(batch.status, 200) << more;
+    EXPECT_THAT(batch.body, HasSubstr(R"("created":1,"duplicates":0,"rejected":1)")) << more;
+  }
+  const HttpAnswer escaped = ask("POST", "/v1/events", event(R"(,"step":"\\ud83c \\u0000")"));
+  EXPECT_EQ(escaped.status, 201) << "a backslash and five characters: " << escaped.body;
+  expect_refused("POST", "/v1/events/batch", "[" + event(R"(,"step":"\ud83c")") + "", "invalid-json");
+}
+
+TEST_P(HostileInput, AnEmptyFilterIsNoFilter) {
+  EXPECT_EQ(ask("POST", "/v1/events", event()).status, 201);
+  for (const char* name :
+       {"correlationId", "applicationId", "text", "from", "to", "cursor", "limit", "order"}) {
+    const HttpAnswer answer = ask("GET", std::string("/v1/events?") + name + "=");
+    EXPECT_EQ(code_of(answer, name), "invalid-parameter") << name;
+  }
+  EXPECT_THAT(ask("GET", "/v1/events?correlationId=").body, HasSubstr("leave it out"));
+}
+
+TEST_P(HostileInput, ATargetMayNameItsServer) {
+  const auto answer = [&](const std::string& target, const std::string& host) {
+    SocketClient client(server_->port());
+    client.send("GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+    return client.answer().value_or(HttpAnswer{});
+  };
+  EXPECT_EQ(answer("http://localhost/v1/events?limit=1", "localhost").status, 200);
+  EXPECT_EQ(answer("HTTP://localhost:3000/livez", "other").status, 200);
+  EXPECT_EQ(answer("http://localhost", "localhost").status, 404) << "which is /";
+  for (const char* wrong : {"http:///livez", "http://user@localhost/livez", "ftp://localhost/livez",
+                            "https://localhost/livez", "http:/livez", "localhost:80"}) {
+    EXPECT_EQ(code_of(answer(wrong, "localhost"), wrong), "invalid-target") << wrong;
+  }
+}
+
 TEST_P(HostileInput, OddEventsThatAreTakenComeBack) {
   const auto back = [&](const std::string& more) {
     const HttpAnswer created = ask("POST", "/v1/events", event(more));
@@ -266,7 +303,6 @@ TEST_P(HostileInput, OddEventsThatAreTakenComeBack) {
   };
   EXPECT_EQ(back(R"(,"step":"first","step":"last")").at("step"), "last") << "of two the last one counts";
   EXPECT_EQ(back(R"(,"x":1,"x":2)").at("x"), 2);
-  EXPECT_EQ(back(R"(,"x":"a\u0000b")").at("x"), json::string("a\0b", 3));
   EXPECT_EQ(back(R"(,"":"nameless")").at(""), "nameless");
   EXPECT_EQ(back(R"(,"x":9223372036854775807)").at("x"), 9223372036854775807);
   EXPECT_EQ(back(R"(,"x":-9223372036854775808)").at("x").as_int64(),

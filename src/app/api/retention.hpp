@@ -13,10 +13,6 @@
 
 namespace postrider::api {
 
-/// "90d", "12h", "30m", "45s", "2w": a whole number and its unit, from one second to a thousand years. Throws
-/// Error(invalid_argument), with `option` as its subject.
-[[nodiscard]] Duration parse_age(std::string_view option, std::string_view text);
-
 /// Entries of one transaction: a pause that nobody notices, also on SQLite, which has one writer.
 inline constexpr std::size_t purge_batch = 500;
 
@@ -25,8 +21,8 @@ inline constexpr std::size_t purge_batch = 500;
 std::int64_t purge_entries(EntryStore& store, TimePoint time,
                            const std::function<bool(std::int64_t removed)>& go_on);
 
-/// Removes entries as they get older than `age`: looks once a minute, on a thread of its own. A database that
-/// is away is told to the log once, and tried again.
+/// Removes entries as they get older than `age`: looks at the start and once a minute, on a thread of its
+/// own. A database that is away is told to the log once, and tried again.
 class Retention {
  public:
   /// `store` and `clock` outlive it.

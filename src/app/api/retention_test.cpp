@@ -44,28 +44,6 @@ class FakeStore final : public EntryStore {
   std::atomic<bool> failing{false};
 };
 
-TEST(ParseAge, KnowsItsUnits) {
-  EXPECT_EQ(parse_age("--x", "90d"), 24h * 90);
-  EXPECT_EQ(parse_age("--x", "2w"), 24h * 14);
-  EXPECT_EQ(parse_age("--x", "12h"), 12h);
-  EXPECT_EQ(parse_age("--x", "30m"), 30min);
-  EXPECT_EQ(parse_age("--x", "1s"), 1s);
-  EXPECT_EQ(parse_age("--x", "365000d"), 24h * 365'000);
-  for (const char* wrong : {"", "d", "90", "0d", "-1d", "+1d", "1.5d", "90 d", "90days", "1y", "365001d",
-                            "99999999999999999999d", "9223372036854775807w", " 1d"}) {
-    EXPECT_THROW((void)parse_age("--x", wrong), Error) << wrong;
-  }
-}
-
-TEST(ParseAge, NoAgeIsRefusedForWhatItWouldDo) {
-  try {
-    (void)parse_age("--older-than", "0s");
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("every event would be removed"), std::string::npos);
-  }
-}
-
 TEST(PurgeEntries, GoesOnUntilThereAreNoneAndSaysHowFarItIs) {
   FakeStore store;
   store.old = 2 * static_cast<std::int64_t>(purge_batch) + 7;
@@ -87,15 +65,12 @@ TEST(PurgeEntries, CanBeEnded) {
   EXPECT_EQ(store.old, 4000);
 }
 
-TEST(Retention, RemovesWhatIsTooOldOnceAMinute) {
+TEST(Retention, RemovesWhatIsTooOldAtTheStartAndOnceAMinute) {
   FakeStore store;
   ManualClock clock;
   Retention retention(store, 24h, clock, {});
   store.old = 700;
   retention.start();
-  ASSERT_TRUE(clock.await_waiters(1));
-  EXPECT_EQ(store.calls, 0);
-  clock.advance(60s);
   store.await_calls(2);  // a full batch, and the rest
   ASSERT_TRUE(clock.await_waiters(1));
   EXPECT_EQ(retention.removed(), 700);
@@ -119,10 +94,11 @@ TEST(Retention, AnOutageIsToldOnceAndTriedAgain) {
   });
   store.failing = true;
   retention.start();
-  for (int minute = 1; minute <= 3; ++minute) {
+  store.await_calls(1);
+  for (int minute = 1; minute <= 2; ++minute) {
     ASSERT_TRUE(clock.await_waiters(1));
     clock.advance(60s);
-    store.await_calls(minute);
+    store.await_calls(minute + 1);
   }
   ASSERT_TRUE(clock.await_waiters(1));
   store.failing = false;

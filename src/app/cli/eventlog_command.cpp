@@ -2,87 +2,33 @@
 #include "app/cli/eventlog_command.hpp"
 
 #include <algorithm>
-#include <boost/url.hpp>
-#include <charconv>
 #include <chrono>
-#include <csignal>
-#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <utility>
 
-#include "app/api/event_log_api.hpp"
 #include "app/api/retention.hpp"
-#include "app/api/rfc3339.hpp"
-#include "app/http/server.hpp"
-#include "core/what_of.hpp"
+#include "app/cli/admin_options.hpp"
+#include "app/cli/command.hpp"
+#include "app/cli/run_daemon.hpp"
+#include "core/age.hpp"
+#include "core/rfc3339.hpp"
 #include "postrider/error.hpp"
 #include "postrider/open.hpp"
 
 namespace postrider::cli {
 namespace {
 
-constexpr std::time_t pause_before_retry = 2;  // seconds
+/// A count may walk over the whole index, and nobody waits for it but who has asked.
+constexpr Duration purge_patience = std::chrono::minutes{30};
 constexpr Duration pause_between_lines = std::chrono::seconds{2};
-
-/// SIGTERM and SIGINT, waited for by one thread. Others must be started after it is made.
-class StopSignals {
- public:
-  StopSignals() {
-    sigemptyset(&signals_);
-    sigaddset(&signals_, SIGTERM);
-    sigaddset(&signals_, SIGINT);
-    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
-  }
-  void wait() const {
-    int signal = 0;
-    sigwait(&signals_, &signal);
-  }
-  /// False when none came in that time.
-  [[nodiscard]] bool wait_for(std::time_t seconds) const {
-    const timespec timeout{seconds, 0};
-    return sigtimedwait(&signals_, nullptr, &timeout) > 0;
-  }
-  /// From now on one more of them ends the process at once.
-  void release() const { pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr); }
-
- private:
-  sigset_t signals_{};
-};
-
-/// Opens and migrates; a database that is away is waited for. Null when told to stop meanwhile.
-std::unique_ptr<Storage> open_storage(const EventlogOptions& options, const StopSignals& signals,
-                                      const LogCallback& log) {
-  StorageOptions storage_options;
-  storage_options.schema = Identifier(options.schema);
-  storage_options.sqlite_full_sync = !options.relaxed_sync;
-  storage_options.log = log;
-  std::unique_ptr<Storage> storage = open(options.storage, storage_options);
-  for (;;) {
-    try {
-      storage->migrate();
-      return storage;
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::unavailable && !error.retryable()) throw;
-      log(LogLevel::warning, what_of(error) + " (trying again until it is there)");
-    }
-    if (signals.wait_for(pause_before_retry)) return nullptr;
-  }
-}
-
-std::string url_of(const ListenAddress& address, std::uint16_t port) {
-  const bool v6 = address.host.find(':') != std::string::npos;
-  return "http://" + (v6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(port);
-}
 
 /// Opening would make the file, and a typing error look like an empty log.
 void require_file(const std::string& url) {
-  constexpr std::string_view scheme = "sqlite:";
-  if (!url.starts_with(scheme)) return;
-  std::string_view path = std::string_view(url).substr(scheme.size());
-  if (path.starts_with("//")) path.remove_prefix(2);
-  if (path.empty() || std::filesystem::exists(path)) return;
+  const std::optional<std::string> path = sqlite_file(url);
+  if (!path || std::filesystem::exists(*path)) return;
   throw Error(ErrorCode::unavailable, "cannot purge " + url, "there is no such file",
               "is --storage the one that `postrider eventlog` serves?");
 }
@@ -91,11 +37,12 @@ int purge(const PurgeOptions& options, Duration age) {
   const TimePoint time = Clock::system().now() - age;
   StorageOptions storage_options;
   storage_options.schema = Identifier(options.schema);
+  storage_options.io_timeout = purge_patience;
   storage_options.log = log_to_stderr(LogLevel::warning);
   const std::unique_ptr<Storage> storage = open(options.storage, storage_options);
   EntryStore& store = storage->entry_store();
   const std::int64_t all = store.count_before(time);
-  const std::string which = " events from before " + api::format_time(time);
+  const std::string which = " events from before " + format_time(time);
   if (options.dry_run) {
     std::cout << "postrider: there are " << all << which << "; nothing was removed" << std::endl;
     return 0;
@@ -112,85 +59,78 @@ int purge(const PurgeOptions& options, Duration age) {
   return 0;
 }
 
+void add_purge(CLI::App& eventlog, Chosen& chosen) {
+  auto options = std::make_shared<PurgeOptions>();
+  CLI::App& command = *eventlog.add_subcommand("purge", "Remove old events, in small transactions");
+  add_storage_options(command, options->storage, options->schema);
+  command.add_option("--older-than", options->older_than, "Age by their timestamps: 90d, 12h, 2w")
+      ->type_name("AGE")
+      ->required();
+  command.add_flag("--dry-run", options->dry_run, "Only count them");
+  chosen.changes[&command] = [options] {
+    return open_for({.storage = options->storage, .schema = options->schema});
+  };
+  when_chosen(command, chosen, options, run_purge);
+}
+
 }  // namespace
 
-ListenAddress parse_listen(std::string_view text) {
-  const std::string what = "cannot listen on '" + std::string(text) + "'";
-  const auto authority = boost::urls::parse_authority(boost::urls::string_view(text.data(), text.size()));
-  if (!authority.has_value() || !authority->has_port() || authority->has_userinfo() ||
-      authority->port().empty()) {
-    throw Error(ErrorCode::invalid_argument, what, "it is no address with a port",
-                "write it as in 127.0.0.1:3000 or [::1]:3000");
-  }
-  ListenAddress address;
-  // Not `port_number`, which takes 99999 for another one. The parser has seen that there are digits only.
-  const std::string port(authority->port());
-  if (std::from_chars(port.data(), port.data() + port.size(), address.port).ec != std::errc{}) {
-    throw Error(ErrorCode::invalid_argument, what, "ports go up to 65535",
-                "write it as in 127.0.0.1:3000; port 0 lets the system choose");
-  }
-  bool loopback = false;
-  if (authority->host_type() == boost::urls::host_type::ipv4) {
-    loopback = authority->host_ipv4_address().is_loopback();
-    address.host = std::string(authority->host_address());
-  } else if (authority->host_type() == boost::urls::host_type::ipv6) {
-    loopback = authority->host_ipv6_address().is_loopback();
-    address.host = std::string(authority->host_address());
-  } else if (authority->host_address() == "localhost") {
-    loopback = true;
-    address.host = "127.0.0.1";
-  } else {
-    throw Error(ErrorCode::invalid_argument, what, "names are not looked up", "write an IP address");
-  }
-  if (!loopback) {
-    throw Error(
-        ErrorCode::unsupported, what,
-        "others than this machine could reach it, and there is neither TLS nor a token to keep them off",
-        "listen on 127.0.0.1 or ::1, and put a proxy that has both in front");
-  }
-  return address;
+void add_eventlog_command(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<EventlogOptions>();
+  CLI::App& command = *app.add_subcommand("eventlog", "Serve the Event Log API (see docs/eventlog-api.md)");
+  command.add_option("--listen", options->listen, "Address and port; loopback only")
+      ->type_name("ADDRESS:PORT")
+      ->capture_default_str();
+  add_storage_options(command, options->storage, options->schema, false);
+  command.add_option("--max-connections", options->max_connections, "Connections at a time")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  command.add_option("--max-batch", options->max_batch, "Events in one batch")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  command
+      .add_option("--request-timeout", options->request_seconds,
+                  "Seconds until a request that the database does not answer is told to try again")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+  command.add_option("--drain-timeout", options->drain_seconds, "Seconds for open requests after SIGTERM")
+      ->check(CLI::Range(0, 3600))
+      ->capture_default_str();
+  command.add_flag("--no-wait", options->no_wait,
+                   "Fail when the database is away at the start, instead of waiting for it");
+  command.add_flag("--relaxed-sync", options->relaxed_sync,
+                   "SQLite: faster, but a power cut may lose the last events");
+  command.add_option("--retention", options->retention, "Remove events as they get older than this: 90d")
+      ->type_name("AGE");
+  command.callback([&command, &chosen, options] {
+    if (!command.get_subcommands().empty()) return;  // purge
+    // Not `required`, which would hold for `purge` as well.
+    if (options->storage.empty()) throw CLI::RequiredError("--storage");
+    chosen.run = [options] { return run_eventlog(*options); };
+  });
+  add_purge(command, chosen);
 }
 
 int run_eventlog(const EventlogOptions& options) {
-  const ListenAddress address = parse_listen(options.listen);
-  std::optional<Duration> retention_age;
-  if (!options.retention.empty()) retention_age = api::parse_age("--retention", options.retention);
-  const StopSignals signals;
-  const LogCallback log = log_to_stderr(LogLevel::info);
-  const std::unique_ptr<Storage> storage = open_storage(options, signals, log);
-  if (storage == nullptr) return 0;
-
-  api::EventLogApi api(*storage, {.max_batch = options.max_batch, .log = log});
-  http::Router router;
-  api.add_routes(router);
-  http::Server server(std::move(router), {.address = address.host,
-                                          .port = address.port,
-                                          .max_connections = options.max_connections,
-                                          .allowed_hosts = {"localhost", "127.0.0.1", "::1", address.host},
-                                          .log = log});
-  std::optional<api::Retention> retention;
-  if (retention_age.has_value()) {
-    retention.emplace(storage->entry_store(), *retention_age, Clock::system(), log);
-    retention->start();
-  }
-  server.start();
-  std::cout << "postrider: event log API on " << url_of(address, server.port()) << ", storage "
-            << storage->name() << std::endl;
-
-  signals.wait();
-  signals.release();
-  std::cout << "postrider: stopping, requests that have begun are answered" << std::endl;
-  api.drain();
-  const bool drained = server.stop(std::chrono::seconds(options.drain_seconds));
-  api.stop();
-  if (retention.has_value()) retention->stop();
-  std::cout << (drained ? "postrider: stopped" : "postrider: stopped; requests that took too long were cut")
-            << std::endl;
-  return drained ? 0 : 1;
+  config::DaemonConfig config;
+  config.storage.url = options.storage;
+  config.storage.options.schema = Identifier(options.schema);
+  config.storage.options.sqlite_full_sync = !options.relaxed_sync;
+  config.storage.wait = !options.no_wait;
+  config.server.listen = options.listen;
+  config.server.max_connections = options.max_connections;
+  config.server.request_timeout = std::chrono::seconds(options.request_seconds);
+  config.server.drain_timeout = std::chrono::seconds(options.drain_seconds);
+  config.server.management = false;
+  config.server.metrics = false;
+  config.eventlog.enabled = true;
+  config.eventlog.max_batch = options.max_batch;
+  if (!options.retention.empty()) config.eventlog.retention = parse_age("--retention", options.retention);
+  return run_daemon(std::move(config), {.what = "event log API on"});
 }
 
 int run_purge(const PurgeOptions& options) {
-  const Duration age = api::parse_age("--older-than", options.older_than);
+  const Duration age = parse_age("--older-than", options.older_than);
   require_file(options.storage);
   try {
     return purge(options, age);

@@ -15,7 +15,9 @@ struct EventlogOptions {
   std::string schema = "postrider";
   std::size_t max_connections = 1024;
   std::size_t max_batch = 1000;
+  std::size_t request_seconds = 10;
   std::size_t drain_seconds = 30;
+  bool no_wait = false;  ///< a database that is away at the start is an error
   bool relaxed_sync = false;
   std::string retention;  ///< "90d"; empty: nothing is removed
 };
@@ -26,15 +28,6 @@ struct PurgeOptions {
   std::string older_than;  ///< "90d"
   bool dry_run = false;
 };
-
-struct ListenAddress {
-  std::string host;  ///< an IP address
-  std::uint16_t port = 0;
-};
-
-/// "127.0.0.1:3000", "[::1]:3000". Throws Error(invalid_argument) for what is no address, and
-/// Error(unsupported) for one that others than this machine can reach: there is neither TLS nor a token yet.
-[[nodiscard]] ListenAddress parse_listen(std::string_view text);
 
 /// Serves the Event Log API until SIGTERM or SIGINT, then drains. Returns the exit code. Called before the
 /// process has other threads, because all of them must leave the signals to this one.

@@ -32,4 +32,13 @@ namespace postrider::http {
           .headers = {{"Retry-After", "1"}}};
 }
 
+/// A handler has not answered in time, and may still be at work.
+[[nodiscard]] inline Problem timed_out() {
+  return {.status = 503,
+          .code = "timeout",
+          .detail = "the request was not answered in time; what it asks for may have happened or may still",
+          .hint = "look, or send it again if it does no harm twice",
+          .headers = {{"Retry-After", "5"}}};
+}
+
 }  // namespace postrider::http

@@ -45,7 +45,7 @@ std::optional<std::size_t> fit(const std::vector<std::string>& pattern,
 }  // namespace
 
 struct Reply::State {
-  explicit State(Send how) : send(std::move(how)) {}
+  State(Send how, Wanted asked) : send(std::move(how)), wanted(std::move(asked)) {}
   ~State() {
     if (answered) return;
     send(to_response(
@@ -55,10 +55,16 @@ struct Reply::State {
   State& operator=(const State&) = delete;
 
   Send send;
+  Wanted wanted;
   std::atomic<bool> answered{false};
 };
 
-Reply::Reply(Send send) : state_(std::make_shared<State>(std::move(send))) {}
+Reply::Reply(Send send, Wanted wanted)
+    : state_(std::make_shared<State>(std::move(send), std::move(wanted))) {}
+
+bool Reply::wanted() const {
+  return !state_->answered && (!state_->wanted || state_->wanted());
+}
 
 void Reply::operator()(Response response) const {
   if (!state_->answered.exchange(true)) state_->send(std::move(response));
@@ -108,9 +114,18 @@ Router::Match Router::find(Method method, const std::vector<std::string>& path) 
 }
 
 std::optional<Target> parse_target(std::string_view target) {
-  const auto url = boost::urls::parse_origin_form(boost::urls::string_view(target.data(), target.size()));
+  const boost::urls::string_view text(target.data(), target.size());
+  const bool origin_form = target.starts_with('/');
+  const auto url = origin_form ? boost::urls::parse_origin_form(text) : boost::urls::parse_absolute_uri(text);
   if (!url.has_value()) return std::nullopt;
   Target parsed;
+  if (!origin_form) {
+    // By RFC 9112 a server takes this form, too. Nobody can ask in plain text for what is behind TLS.
+    const bool http = url->scheme_id() == boost::urls::scheme::http;
+    if (!http || !url->has_authority() || url->has_userinfo() || url->encoded_host().empty())
+      return std::nullopt;
+    parsed.authority = std::string(url->encoded_host_and_port());
+  }
   for (const auto& segment : url->segments()) parsed.path.emplace_back(segment);
   if (parsed.path.empty()) parsed.path.emplace_back();  // "/" has one segment, as "/a/" has two
   for (const auto& parameter : url->params()) {

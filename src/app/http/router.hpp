@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "app/http/message.hpp"
+#include "postrider/clock.hpp"
 
 namespace postrider::http {
 
@@ -20,10 +21,13 @@ namespace postrider::http {
 class Reply {
  public:
   using Send = std::function<void(Response)>;
+  using Wanted = std::function<bool()>;
   /// `send` is called once.
-  explicit Reply(Send send);
+  explicit Reply(Send send, Wanted wanted = {});
 
   void operator()(Response response) const;
+  /// False when nobody waits for the answer any more: the request's time is over, or its connection was cut.
+  [[nodiscard]] bool wanted() const;
 
  private:
   struct State;
@@ -44,6 +48,10 @@ struct Route {
   std::string pattern;          ///< "/v1/events/{id}"
   Lane lane = Lane::read;
   std::size_t body_limit = 0;  ///< bytes, unpacked; 0: the request has no body
+  /// From a request's last byte to its answer. Not given: ServerOptions::request_timeout.
+  std::optional<Duration> timeout{};
+  /// What is answered when that is over. Not given: 503, `timeout`.
+  std::optional<Problem> late{};
   Handler handler;
 };
 
@@ -73,10 +81,12 @@ class Router {
   std::vector<std::unique_ptr<Entry>> entries_;
 };
 
-/// The path and the parameters of a request's target; nothing when it is not a URL's path and query.
+/// The path and the parameters of a request's target, which is a path and a query, or (in absolute form, as
+/// to a proxy) a whole http: URL; nothing when it is neither.
 struct Target {
   std::vector<std::string> path;
   Fields query;
+  std::optional<std::string> authority{};  ///< of a URL: host and port, instead of what Host says
 };
 [[nodiscard]] std::optional<Target> parse_target(std::string_view target);
 

@@ -80,7 +80,14 @@ TEST(Target, IsTakenApartAndDecoded) {
   EXPECT_THAT(target->path, ElementsAre("a/b", "c"));
   EXPECT_THAT(target->query, ElementsAre(Pair("x", "1"), Pair("y", "ü z"), Pair("x", "2"), Pair("empty", ""),
                                          Pair("alone", "")));
-  for (const char* wrong : {"", "v1", "/%zz", "/a b", "http://host/x", "*"}) {
+  EXPECT_FALSE(target->authority.has_value());
+  const std::optional<Target> absolute = parse_target("http://[::1]:3000/a?x=1");
+  ASSERT_TRUE(absolute.has_value());
+  EXPECT_EQ(absolute->authority, "[::1]:3000");
+  EXPECT_THAT(absolute->path, ElementsAre("a"));
+  EXPECT_THAT(absolute->query, ElementsAre(Pair("x", "1")));
+  for (const char* wrong :
+       {"", "v1", "/%zz", "/a b", "http://", "http://a@b/x", "http://h/%zz", "urn:x", "*"}) {
     EXPECT_FALSE(parse_target(wrong).has_value()) << wrong;
   }
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "app/http/session.hpp"
+#include "app/http/tls_context.hpp"
 #include "core/option_check.hpp"
 #include "postrider/error.hpp"
 
@@ -32,6 +33,7 @@ ServerOptions checked(ServerOptions options) {
   check.count("header_bytes", options.header_bytes, 1024, 1U << 20U);
   for (const auto& [name, value] :
        {std::pair{"header_timeout", options.header_timeout}, std::pair{"body_timeout", options.body_timeout},
+        std::pair{"request_timeout", options.request_timeout},
         std::pair{"write_timeout", options.write_timeout}, std::pair{"idle_timeout", options.idle_timeout}}) {
     check.time(name, value, std::chrono::milliseconds{1}, std::chrono::hours{24});
   }
@@ -53,7 +55,9 @@ class Server::Impl {
       : shared_(std::move(router), checked(std::move(options))),
         io_(static_cast<int>(shared_.options.io_threads)),
         acceptor_(net::make_strand(io_)),
-        pause_(acceptor_.get_executor()) {}
+        pause_(acceptor_.get_executor()) {
+    reload_tls();
+  }
   ~Impl() { stop(Duration::zero()); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -63,6 +67,14 @@ class Server::Impl {
     work_.emplace(io_.get_executor());
     for (std::size_t i = 0; i < shared_.options.io_threads; ++i) threads_.emplace_back([this] { io_.run(); });
     net::post(acceptor_.get_executor(), [this] { accept(); });
+  }
+
+  void reload_tls() POSTRIDER_EXCLUDES(mutex_) {
+    if (shared_.options.tls_certificate.empty()) return;
+    std::shared_ptr<Transport::TlsContext> made =
+        make_tls_context(shared_.options.tls_certificate, shared_.options.tls_key);
+    const MutexLock lock(mutex_);
+    tls_ = std::move(made);
   }
 
   bool stop(Duration drain) POSTRIDER_EXCLUDES(mutex_) {
@@ -91,15 +103,23 @@ class Server::Impl {
     return drained;
   }
 
+  void post(std::function<void()> task) { net::post(io_, std::move(task)); }
   [[nodiscard]] std::uint16_t port() const noexcept { return port_; }
   [[nodiscard]] bool stopping() const noexcept { return shared_.draining; }
   [[nodiscard]] ServerStats stats() const POSTRIDER_EXCLUDES(mutex_) {
     const MutexLock lock(mutex_);
-    return {
-        .connections = sessions_.size(), .body_bytes = shared_.budget.used(), .requests = shared_.requests};
+    return {.connections = sessions_.size(),
+            .body_bytes = shared_.budget.used(),
+            .requests = shared_.requests,
+            .late = shared_.late};
   }
 
  private:
+  [[nodiscard]] std::shared_ptr<Transport::TlsContext> tls() const POSTRIDER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    return tls_;
+  }
+
   void listen() {
     const ServerOptions& options = shared_.options;
     const std::string where = options.address + ":" + std::to_string(options.port);
@@ -144,8 +164,8 @@ class Server::Impl {
   bool add(tcp::socket socket) POSTRIDER_EXCLUDES(mutex_) {
     beast::error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
-    const auto session =
-        std::make_shared<Session>(std::move(socket), shared_, [this](const Session* gone) { on_gone(gone); });
+    const auto session = std::make_shared<Session>(std::move(socket), tls(), shared_,
+                                                   [this](const Session* gone) { on_gone(gone); });
     {
       const MutexLock lock(mutex_);
       sessions_.emplace(session.get(), session);
@@ -198,6 +218,7 @@ class Server::Impl {
   CondVar no_sessions_;
   std::unordered_map<const Session*, std::weak_ptr<Session>> sessions_ POSTRIDER_GUARDED_BY(mutex_);
   bool full_ POSTRIDER_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<Transport::TlsContext> tls_ POSTRIDER_GUARDED_BY(mutex_);  // null: none
   net::io_context io_;  // after what its last sessions still ask for
   tcp::acceptor acceptor_;
   net::steady_timer pause_;
@@ -219,6 +240,13 @@ std::uint16_t Server::port() const noexcept {
 ServerStats Server::stats() const {
   return impl_->stats();
 }
+void Server::post(std::function<void()> task) {
+  impl_->post(std::move(task));
+}
+void Server::reload_tls() {
+  impl_->reload_tls();
+}
+
 bool Server::stopping() const noexcept {
   return impl_->stopping();
 }

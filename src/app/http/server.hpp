@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,10 +31,16 @@ struct ServerOptions {
   /// From the first byte of a request to the end of its header.
   Duration header_timeout = std::chrono::seconds{10};
   Duration body_timeout = std::chrono::seconds{30};
+  /// For a handler to answer; then the client is told to try again, and the handler's answer is not used.
+  /// Routes may have their own.
+  Duration request_timeout = std::chrono::seconds{30};
   /// For a client to take a whole response.
   Duration write_timeout = std::chrono::seconds{30};
   /// Between two requests, and before the first.
   Duration idle_timeout = std::chrono::seconds{60};
+  /// PEM files; both or none. Without them there is no TLS.
+  std::string tls_certificate{};
+  std::string tls_key{};
   /// What Host and Origin may say, without ports; empty: anything.
   std::vector<std::string> allowed_hosts{};
   LogCallback log = log_to_stderr();
@@ -43,6 +50,7 @@ struct ServerStats {
   std::size_t connections = 0;
   std::size_t body_bytes = 0;
   std::uint64_t requests = 0;
+  std::uint64_t late = 0;  ///< requests whose time was over before their handler had answered
 };
 
 /// An HTTP/1.1 server: keep-alive, pipelining (answered one after the other), chunked bodies. Sockets are
@@ -61,6 +69,11 @@ class Server {
   void start();
   [[nodiscard]] std::uint16_t port() const noexcept;
   [[nodiscard]] ServerStats stats() const;
+  /// Runs something short on one of the threads that serve sockets: to see whether they still do.
+  void post(std::function<void()> task);
+  /// Reads certificate and key again, for connections from now on. Throws Error(invalid_argument) for files
+  /// that are none: then all stays as it is.
+  void reload_tls();
   /// True from `stop` on: tell whoever asks for readiness.
   [[nodiscard]] bool stopping() const noexcept;
   /// Accepts no more, closes connections that rest, lets requests that have begun be answered, and cuts what

@@ -7,9 +7,8 @@
 #include <limits>
 #include <utility>
 
-#include "app/http/gzip.hpp"
+#include "app/http/exchange.hpp"
 #include "app/http/problems.hpp"
-#include "core/what_of.hpp"
 
 namespace postrider::http {
 namespace {
@@ -41,15 +40,26 @@ std::string http_date() {
   return {text.data(), std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &parts)};
 }
 
-Session::Session(net::ip::tcp::socket socket, Shared& shared, Gone gone)
-    : stream_(std::move(socket)), shared_(shared), gone_(std::move(gone)), buffer_(read_buffer_bytes) {}
+Session::Session(net::ip::tcp::socket socket, std::shared_ptr<Transport::TlsContext> tls, Shared& shared,
+                 Gone gone)
+    : stream_(std::move(socket), std::move(tls)),
+      timer_(stream_.get_executor()),
+      shared_(shared),
+      gone_(std::move(gone)),
+      buffer_(read_buffer_bytes) {}
 
 Session::~Session() {
   gone_(this);
 }
 
 void Session::start() {
-  net::post(stream_.get_executor(), [self = shared_from_this()] { self->wait_for_request(); });
+  net::post(stream_.get_executor(), [self = shared_from_this()] {
+    if (self->stream_.has_tls()) {
+      self->shake_hands();
+    } else {
+      self->wait_for_request();
+    }
+  });
 }
 
 void Session::drain() {
@@ -63,6 +73,20 @@ void Session::cut() {
   net::post(stream_.get_executor(), [self = shared_from_this()] {
     self->end_stream(false);
     self->close();
+    // Its handler may never let go of it.
+    if (const std::shared_ptr<Exchange> exchange = self->exchange_.lock()) (void)exchange->take();
+    self->timer_.cancel();
+  });
+}
+
+void Session::shake_hands() {
+  stream_.expires_after(shared_.options.header_timeout);
+  stream_.async_handshake([self = shared_from_this()](beast::error_code error) {
+    if (error) {
+      self->close();
+    } else {
+      self->wait_for_request();
+    }
   });
 }
 
@@ -193,66 +217,50 @@ void Session::on_body(beast::error_code error) {
   }
   request_.body = std::move(message.body().text);
   keep_alive_ = message.version() == 11 && message.keep_alive();
-  stream_.expires_never();  // the handler takes its time
+  stream_.expires_never();  // from here on `timer_` counts
   dispatch();
 }
 
 void Session::dispatch() {
-  const Reply reply([self = shared_from_this()](Response response) {
-    net::post(self->stream_.get_executor(),
-              [self, response = std::move(response)]() mutable { self->write(std::move(response)); });
+  const Route& route = *route_;
+  auto exchange = std::make_shared<Exchange>(
+      shared_from_this(), shared_, route, std::move(request_),
+      Exchange::Holds{.body = std::move(parser_->get().body().hold), .unpacked = {}}, packed_);
+  exchange_ = exchange;
+  const Reply reply(
+      [exchange](Response response) {
+        std::shared_ptr<Session> session = exchange->take();
+        if (session == nullptr) {  // too late
+          if (response.stream != nullptr) response.stream->abandon();
+          return;
+        }
+        const auto strand = session->stream_.get_executor();
+        net::post(strand, [session = std::move(session), holds = exchange->take_holds(),
+                           response = std::move(response)]() mutable {
+          session->holds_ = std::move(holds);
+          session->write(std::move(response));
+        });
+      },
+      [exchange] { return exchange->wanted(); });
+  timer_.expires_after(route.timeout.value_or(shared_.options.request_timeout));
+  timer_.async_wait([exchange](beast::error_code cancelled) {
+    if (cancelled) return;
+    if (const std::shared_ptr<Session> session = exchange->take()) session->answer_late(exchange->route());
   });
-  auto job = [self = shared_from_this(), reply, request = std::make_shared<Request>(std::move(request_))] {
-    self->handle(*request, reply);
-  };
-  if (route_->lane == Lane::direct) {
+  auto job = [exchange, reply] { exchange->run(reply); };
+  if (route.lane == Lane::direct) {
     job();
     return;
   }
-  WorkerPool& pool = route_->lane == Lane::write ? shared_.write : shared_.read;
+  WorkerPool& pool = route.lane == Lane::write ? shared_.write : shared_.read;
   if (!pool.submit(std::move(job))) {
     reply(to_response(busy("too many requests are waiting")));
   }
 }
 
-void Session::handle(Request& request, const Reply& reply) {
-  const Route& route = *route_;  // the session does nothing until it is answered
-  try {
-    if (packed_) {
-      if (const std::optional<Problem> problem = unpack(request.body)) {
-        reply(to_response(*problem));
-        return;
-      }
-    }
-    route.handler(std::move(request), reply);
-  } catch (const std::exception& error) {
-    shared_.options.log(LogLevel::error, "postrider: " + std::string(to_string(route.method)) + " " +
-                                             route.pattern + " failed: " + what_of(error));
-    reply(to_response(
-        {.status = 500, .code = "internal", .detail = "the server failed", .hint = "its log says why"}));
-  }
-}
-
-std::optional<Problem> Session::unpack(std::string& body) {
-  unpacked_hold_ = Budget::Hold(shared_.budget);
-  auto unpacked =
-      unpack_gzip(body, route_->body_limit, [this](std::size_t bytes) { return unpacked_hold_.grow(bytes); });
-  if (auto* text = std::get_if<std::string>(&unpacked)) {
-    body = std::move(*text);
-    return std::nullopt;
-  }
-  switch (std::get<UnpackFault>(unpacked)) {
-    case UnpackFault::too_large:
-      return too_large(route_->body_limit);
-    case UnpackFault::no_memory:
-      return busy("the bodies of all requests together take too much memory");
-    case UnpackFault::damaged:
-      break;
-  }
-  return Problem{.status = 400,
-                 .code = "invalid-gzip",
-                 .detail = "the body is not gzip, or only a part of it",
-                 .hint = "pack it anew, or send it as it is, without Content-Encoding"};
+void Session::answer_late(const Route& route) {
+  ++shared_.late;
+  write(to_response(route.late.value_or(timed_out())));
 }
 
 void Session::refuse(const Problem& problem) {
@@ -280,6 +288,7 @@ void Session::refuse(beast::error_code error) {
 }
 
 void Session::write(Response response) {
+  timer_.cancel();
   if (response_.has_value() || !stream_.socket().is_open()) {  // cut meanwhile
     if (response.stream != nullptr) response.stream->abandon();
     return;
@@ -316,7 +325,7 @@ void Session::on_written(beast::error_code error) {
   const bool more = !error && response_->keep_alive();
   response_.reset();
   response_hold_ = {};
-  unpacked_hold_ = {};
+  holds_ = {};
   if (error) {
     close();
   } else if (more) {
@@ -328,9 +337,13 @@ void Session::on_written(beast::error_code error) {
 
 void Session::close_gently() {
   parser_.reset();
+  stream_.expires_after(linger_timeout);
+  if (stream_.has_tls()) {  // its goodbye tells the client that nothing was cut off
+    stream_.async_shutdown([self = shared_from_this()](beast::error_code /*error*/) { self->close(); });
+    return;
+  }
   beast::error_code ignored;
   stream_.socket().shutdown(net::ip::tcp::socket::shutdown_send, ignored);
-  stream_.expires_after(linger_timeout);
   discard();
 }
 

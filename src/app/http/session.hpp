@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection. Beast and Asio are included here and nowhere else but in the two files that include this.
+// One connection. Beast and Asio are included here and nowhere else but in the files that include this.
 #pragma once
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
@@ -15,7 +16,9 @@
 
 #include "app/http/body_stream.hpp"
 #include "app/http/budget.hpp"
+#include "app/http/exchange.hpp"
 #include "app/http/server.hpp"
+#include "app/http/transport.hpp"
 #include "app/http/worker_pool.hpp"
 
 namespace postrider::http {
@@ -42,6 +45,7 @@ struct Shared {
   WorkerPool read;
   std::atomic<bool> draining{false};
   std::atomic<std::uint64_t> requests{0};
+  std::atomic<std::uint64_t> late{0};
 };
 
 /// A body that grows with what arrives, as far as the budget goes.
@@ -81,7 +85,7 @@ class Session : public std::enable_shared_from_this<Session> {
   using Gone = std::function<void(const Session*)>;
 
   /// `gone` is called by the destructor, on any thread.
-  Session(net::ip::tcp::socket socket, Shared& shared, Gone gone);
+  Session(net::ip::tcp::socket socket, std::shared_ptr<Transport::TlsContext> tls, Shared& shared, Gone gone);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -96,6 +100,7 @@ class Session : public std::enable_shared_from_this<Session> {
   using Parser = beast::http::request_parser<BudgetBody>;
   using Outgoing = beast::http::response<beast::http::string_body>;
 
+  void shake_hands();
   void wait_for_request();
   void read_header();
   /// Takes apart what has arrived, and reads on until the header, or the body after it, is whole.
@@ -104,16 +109,14 @@ class Session : public std::enable_shared_from_this<Session> {
   /// What is wrong with a request of which only the header is known.
   [[nodiscard]] std::optional<Problem> check_header();
   [[nodiscard]] std::optional<Problem> check_framing() const;
-  [[nodiscard]] std::optional<Problem> check_source() const;
+  [[nodiscard]] std::optional<Problem> check_source(const std::optional<std::string>& authority) const;
   [[nodiscard]] std::optional<Problem> find_route();
   [[nodiscard]] std::optional<Problem> check_content();
   void send_continue();
   void on_body(beast::error_code error);
   void dispatch();
-  /// Has the handler answer, on its own thread.
-  void handle(Request& request, const Reply& reply);
-  /// On the handler's thread: the body as it was before gzip, or what is wrong with it.
-  [[nodiscard]] std::optional<Problem> unpack(std::string& body);
+  /// The handler's time is over.
+  void answer_late(const Route& route);
   void refuse(const Problem& problem);
   void refuse(beast::error_code error);
   void write(Response response);
@@ -134,14 +137,16 @@ class Session : public std::enable_shared_from_this<Session> {
   void discard();
   void close();
 
-  beast::tcp_stream stream_;
+  Transport stream_;
+  net::steady_timer timer_;  // while a handler has the request
   Shared& shared_;
   Gone gone_;
   beast::flat_buffer buffer_;
   std::optional<Parser> parser_;
   std::optional<Outgoing> response_;
   Budget::Hold response_hold_;
-  Budget::Hold unpacked_hold_;               // the handler's while it has the request, ours afterwards
+  Exchange::Holds holds_;                    // of a request that was answered
+  std::weak_ptr<Exchange> exchange_;         // which has this session as long as it may answer
   std::shared_ptr<BodyStream> stream_body_;  // while one is being sent
   std::optional<beast::http::response<beast::http::empty_body>> stream_head_;
   std::optional<beast::http::response_serializer<beast::http::empty_body>> stream_serializer_;

@@ -54,7 +54,6 @@ std::optional<Problem> Session::check_header() {
                    .hint = "ask again with HTTP/1.1"};
   }
   if (std::optional<Problem> problem = check_framing()) return problem;
-  if (std::optional<Problem> problem = check_source()) return problem;
   if (head.target().size() > target_bytes) {
     return Problem{.status = 414,
                    .code = "target-too-long",
@@ -68,6 +67,7 @@ std::optional<Problem> Session::check_header() {
                    .detail = "the request target is not a valid path",
                    .hint = "begin it with /, and write other characters than those of a URL as %XX"};
   }
+  if (std::optional<Problem> problem = check_source(target->authority)) return problem;
   request_.method = method_of(head.method());
   request_.path = std::move(target->path);
   request_.query = std::move(target->query);
@@ -90,7 +90,7 @@ std::optional<Problem> Session::check_framing() const {
       .hint = "send Content-Length or Transfer-Encoding: chunked, not both, and no other encoding"};
 }
 
-std::optional<Problem> Session::check_source() const {
+std::optional<Problem> Session::check_source(const std::optional<std::string>& authority) const {
   const auto& head = parser_->get();
   const std::vector<std::string>& hosts = shared_.options.allowed_hosts;
   if (head.version() == 11 && head.count(http::field::host) != 1) {
@@ -101,7 +101,11 @@ std::optional<Problem> Session::check_source() const {
   }
   if (hosts.empty()) return std::nullopt;
   const auto host = head.find(http::field::host);
-  if (host != head.end() && !host_is_allowed(view(host->value()), hosts)) {
+  // A target that names a server counts instead of Host.
+  const bool allowed = authority.has_value()
+                           ? host_is_allowed(*authority, hosts)
+                           : host == head.end() || host_is_allowed(view(host->value()), hosts);
+  if (!allowed) {
     return Problem{.status = 403,
                    .code = "host-refused",
                    .detail = "this server does not go by that name",

@@ -12,6 +12,16 @@ namespace postrider::mariadb {
 namespace {
 
 constexpr std::size_t statements_kept = 128;
+constexpr std::chrono::seconds forever{0};
+
+/// The server's own setting, but less than we wait for its answer: then it is the server who says that a lock
+/// was not to be had, and the connection lives.
+std::string lock_wait(const ConnectSettings& settings) {
+  const std::int64_t limit = settings.read_timeout.value_or(forever).count();
+  if (limit == 0) return "DEFAULT";
+  return "LEAST(@@GLOBAL.innodb_lock_wait_timeout, " +
+         std::to_string(std::max<std::int64_t>(1, limit - std::max<std::int64_t>(1, limit / 10))) + ")";
+}
 
 void init_client_library() {
   static std::once_flag once;
@@ -37,8 +47,8 @@ void configure(MYSQL* mysql, const ConnectSettings& settings) {
   const unsigned local_infile = 0;  // a server must not be able to read this machine's files
   const unsigned connect_timeout =
       static_cast<unsigned>(std::max<std::int64_t>(1, settings.connect_timeout.count()));
-  const unsigned read_timeout = static_cast<unsigned>(settings.read_timeout.count());
-  const unsigned write_timeout = static_cast<unsigned>(settings.write_timeout.count());
+  const unsigned read_timeout = static_cast<unsigned>(settings.read_timeout.value_or(forever).count());
+  const unsigned write_timeout = static_cast<unsigned>(settings.write_timeout.value_or(forever).count());
   set_option(mysql, MYSQL_OPT_CONNECT_TIMEOUT, &connect_timeout);
   set_option(mysql, MYSQL_OPT_READ_TIMEOUT, &read_timeout);
   set_option(mysql, MYSQL_OPT_WRITE_TIMEOUT, &write_timeout);
@@ -85,9 +95,14 @@ std::unique_ptr<Connection> Connection::open(const ConnectSettings& settings) {
   }
   check_version(mysql.get(), name);
   std::unique_ptr<Connection> connection(new Connection(std::move(mysql), name));
+  const std::string lock_setting = lock_wait(settings);
+  connection->link_.set_usual_lock_wait(lock_setting);
   connection->link_.command(
-      "SET SESSION time_zone = '+00:00', autocommit = 1, "
-      "sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'");
+      ("SET SESSION time_zone = '+00:00', autocommit = 1, "
+       "sql_mode = 'STRICT_ALL_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', "
+       "innodb_lock_wait_timeout = " +
+       lock_setting)
+          .c_str());
   // Locks on the rows that were found, none on the gaps between them.
   connection->link_.command("SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED");
   return connection;

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "postrider/error.hpp"
@@ -65,6 +66,10 @@ class Link {
   /// From now on one row per round trip, as with MySQL; lets tests go that way.
   void forgo_bulk() noexcept { bulk_ = false; }
 
+  /// What innodb_lock_wait_timeout is when nobody has changed it for a moment: an expression of SQL.
+  [[nodiscard]] const std::string& usual_lock_wait() const noexcept { return usual_lock_wait_; }
+  void set_usual_lock_wait(std::string expression) { usual_lock_wait_ = std::move(expression); }
+
   /// One statement without parameters by the text protocol; results are thrown away.
   void command(const char* sql);
   void begin();
@@ -113,6 +118,7 @@ class Link {
   MYSQL* mysql_;
   std::string name_;
   std::size_t statements_kept_;
+  std::string usual_lock_wait_ = "DEFAULT";
   bool bulk_ = false;
   bool alive_ = true;
   bool rolled_back_ = false;

@@ -24,7 +24,7 @@ class ShortLockWait {
   }
   ~ShortLockWait() {
     try {
-      link_.run("SET SESSION innodb_lock_wait_timeout = DEFAULT", {}, {});
+      link_.run("SET SESSION innodb_lock_wait_timeout = " + link_.usual_lock_wait(), {}, {});
     } catch (const Error&) {  // the connection is lost, and the setting with it
     }
   }

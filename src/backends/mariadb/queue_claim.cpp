@@ -118,7 +118,7 @@ void QueueClaimer::scan(const ClaimCursor::Scan& scan) {
 
 std::int64_t QueueClaimer::crashes_below() const {
   // The column is a 32-bit one.
-  return suspects_left_ > 0 ? std::numeric_limits<std::int64_t>::max() : request_.suspect_crashes - 1;
+  return suspects_left_ > 0 ? std::numeric_limits<std::int64_t>::max() : request_.suspect_crashes;
 }
 
 std::vector<QueueClaimer::Place> QueueClaimer::first_due(const ClaimCursor::Scan& scan) {
@@ -199,19 +199,17 @@ QueueClaimer::Row QueueClaimer::read_row(const RowView& row) const {
 }
 
 QueueClaimer::Fate QueueClaimer::consider(const Row& row) {
-  if (row.abandoned) {
-    const bool suspect = row.event.crashes >= request_.suspect_crashes;
-    if (suspect && suspects_left_ == 0) return Fate::left;
-    if (request_.max_crashes > 0 && row.event.crashes >= request_.max_crashes) {
-      reasons_.push_back("in progress when its worker died " + std::to_string(row.event.crashes) +
-                         " times (last: " + row.owner + ")");
-      set_aside_.insert(set_aside_.end(),
-                        {Value(now_), Value(now_), Value(Blob{reasons_.back()}), Value(row.id)});
-      quarantined_.push_back(QueueId{row.id});
-      return Fate::set_aside;
-    }
-    if (suspect) --suspects_left_;
+  const bool suspect = row.event.crashes >= request_.suspect_crashes;
+  if (suspect && suspects_left_ == 0) return Fate::left;
+  if (row.abandoned && request_.max_crashes > 0 && row.event.crashes >= request_.max_crashes) {
+    reasons_.push_back("in progress when its worker died " + std::to_string(row.event.crashes) +
+                       " times (last: " + row.owner + ")");
+    set_aside_.insert(set_aside_.end(),
+                      {Value(now_), Value(now_), Value(Blob{reasons_.back()}), Value(row.id)});
+    quarantined_.push_back(QueueId{row.id});
+    return Fate::set_aside;
   }
+  if (suspect) --suspects_left_;
   ++taken_;
   unwritten_.push_back(row.id);
   return Fate::taken;

@@ -31,13 +31,13 @@ constexpr std::string_view insert_unit =
   ") AND " POSTRIDER_OTHER_TYPE ")"
 
 /// The place in the order of claims from which on rows are looked for, as two ranges of the index.
-/// Parameters: available_at, id, available_at, now, now, the number of crashes that abandoned ones must be
-/// below, types.
+/// Parameters: available_at, id, available_at, now, now, the number of crashes that they must be below
+/// (abandoned ones, with status 1, have one more than is stored), types.
 #define POSTRIDER_DUE_FROM                                                          \
   "((available_at = " POSTRIDER_AT " AND id >= ?) OR (available_at > " POSTRIDER_AT \
   " AND available_at <= " POSTRIDER_AT                                              \
-  ")) AND (status = 0 OR ((lease_until IS NULL OR lease_until <= " POSTRIDER_AT     \
-  ") AND crashes < ?)) AND " POSTRIDER_OTHER_TYPE
+  ")) AND (status = 0 OR lease_until IS NULL OR lease_until <= " POSTRIDER_AT       \
+  ") AND crashes + status < ? AND " POSTRIDER_OTHER_TYPE
 
 std::string over(const Identifier& schema, std::string_view text) {
   const std::string prefix = schema.str() + "_event_";

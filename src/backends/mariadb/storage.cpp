@@ -9,6 +9,7 @@
 #include "backends/mariadb/session.hpp"
 #include "postrider/error.hpp"
 #include "postrider/mariadb.hpp"
+#include "storage/io_timeout.hpp"
 
 namespace postrider::mariadb {
 namespace {
@@ -33,6 +34,9 @@ PoolOptions pool_options(const StorageOptions& options, const std::string& name)
 
 ConnectSettings with_options(ConnectSettings settings, const StorageOptions& options) {
   settings.connect_timeout = std::chrono::ceil<std::chrono::seconds>(options.connect_timeout);
+  const auto io_timeout = std::chrono::ceil<std::chrono::seconds>(io_timeout_of(options));
+  if (!settings.read_timeout.has_value()) settings.read_timeout = io_timeout;
+  if (!settings.write_timeout.has_value()) settings.write_timeout = io_timeout;
   return settings;
 }
 
@@ -48,9 +52,11 @@ MariadbStorage::MariadbStorage(ConnectSettings settings, const StorageOptions& o
       clock_(options.clock),
       name_(settings_.name()),
       pool_(pool_options(options, name_), [this] { return Connection::open(settings_); }),
-      work_(pool_),
+      work_(pool_, settings_.read_timeout.value_or(std::chrono::seconds{0})),
       outbox_(work_, schema_, clock_, name_),
       admin_(dialect()),
+      outbox_search_(dialect()),
+      audit_(dialect()),
       queue_admin_(dialect()),
       log_(dialect()),
       projections_(dialect()),

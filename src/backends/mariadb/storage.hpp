@@ -13,9 +13,11 @@
 #include "backends/mariadb/work.hpp"
 #include "postrider/storage.hpp"
 #include "storage/pool.hpp"
+#include "storage/sql_audit_store.hpp"
 #include "storage/sql_lease_store.hpp"
 #include "storage/sql_log_store.hpp"
 #include "storage/sql_outbox_admin.hpp"
+#include "storage/sql_outbox_search.hpp"
 #include "storage/sql_progress_store.hpp"
 #include "storage/sql_projection_store.hpp"
 #include "storage/sql_queue_admin.hpp"
@@ -36,10 +38,12 @@ class MariadbStorage final : public Storage {
   void ping() override;
   [[nodiscard]] OutboxStore& outbox_store() override { return outbox_; }
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return admin_; }
+  [[nodiscard]] OutboxSearchStore& outbox_search_store() override { return outbox_search_; }
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
   [[nodiscard]] StreamStore& stream_store() override { return stream_; }
+  [[nodiscard]] AuditStore& audit_store() override { return audit_; }
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
   [[nodiscard]] EntryStore& entry_store() override { return entries_; }
   [[nodiscard]] ProgressStore& progress_store() override { return progress_; }
@@ -58,6 +62,8 @@ class MariadbStorage final : public Storage {
   Work work_;
   MariadbOutboxStore outbox_;
   SqlOutboxAdminStore admin_;
+  SqlOutboxSearchStore outbox_search_;
+  SqlAuditStore audit_;
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
   SqlProjectionStore projections_;

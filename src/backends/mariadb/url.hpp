@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,10 +21,11 @@ struct ConnectSettings {
   SslMode ssl = SslMode::off;
   std::string ssl_ca{};
   std::chrono::seconds connect_timeout{5};
-  /// How long one answer may take; zero: for ever. Longer than the server's innodb_lock_wait_timeout, so that
-  /// the server speaks first.
-  std::chrono::seconds read_timeout{60};
-  std::chrono::seconds write_timeout{60};
+  /// How long the server may be silent while an answer is due, or take nothing of what is sent; zero: for
+  /// ever. Not given: as StorageOptions::io_timeout. Locks are waited for a little shorter, so that the
+  /// server speaks first.
+  std::optional<std::chrono::seconds> read_timeout{};
+  std::optional<std::chrono::seconds> write_timeout{};
 
   /// As a URL without the password, for messages.
   [[nodiscard]] std::string name() const;

@@ -31,13 +31,18 @@ void Work::run(const std::function<void(Link&)>& body) const {
   bool reconnected = false;
   for (int attempt = 1;; ++attempt) {
     ConnectionPool::Lease lease = pool_.acquire();
+    const SteadyPoint begun = std::chrono::steady_clock::now();
     try {
       body(link_of(lease));
       return;
     } catch (const Error& error) {
       abandon(lease);
       if (error.in_doubt()) throw;
-      if (error.connection_lost() && !reconnected) {
+      // One that was silent for so long is not asked again: the statement may still be at work there.
+      const bool silent =
+          patience_ != Duration::zero() && std::chrono::steady_clock::now() - begun >= patience_;
+      if (error.connection_lost() && silent) pool_.clear_idle();
+      if (error.connection_lost() && !silent && !reconnected) {
         // The server was restarted, or closed what rested too long: the others in the pool are as dead as
         // this one.
         reconnected = true;

@@ -11,7 +11,8 @@ namespace postrider::mariadb {
 /// Borrows connections for work of our own. Thread-safe.
 class Work {
  public:
-  explicit Work(ConnectionPool& pool) noexcept : pool_(pool) {}
+  /// `patience`: after how long its connections give up a silent server; zero: never.
+  Work(ConnectionPool& pool, Duration patience) noexcept : pool_(pool), patience_(patience) {}
 
   /// Runs `body` on a connection, and again after a deadlock or lock timeout (a few times) and after finding
   /// that the connection had broken while it rested (once). So `body` starts from nothing each time, and what
@@ -31,6 +32,7 @@ class Work {
 
  private:
   ConnectionPool& pool_;
+  const Duration patience_;
 };
 
 }  // namespace postrider::mariadb

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "core/wording.hpp"
+
 namespace postrider::postgres {
 
 namespace {
@@ -27,14 +29,13 @@ void log_notice(void* context, const PGresult* notice) {
   if (message != nullptr) log(LogLevel::debug, std::string("postrider: PostgreSQL says: ") + message);
 }
 
-/// Waits for the socket as libpq's state machine asks, until the deadline. False when it passed.
-bool wait_for(int socket, PostgresPollingStatusType want, SteadyPoint deadline) {
+/// Waits for the socket until the deadline. False when it passed.
+bool wait_for(int socket, int events, SteadyPoint deadline) {
   for (;;) {
     const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now())
-            .count();
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now()).count();
     if (left <= 0) return false;
-    pollfd poll_for{socket, static_cast<short>(want == PGRES_POLLING_READING ? POLLIN : POLLOUT), 0};
+    pollfd poll_for{socket, static_cast<short>(events), 0};
     const int ready = ::poll(&poll_for, 1, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
     if (ready > 0) return true;
     if (ready < 0 && errno != EINTR) return true;  // let libpq find out what is wrong with its socket
@@ -81,13 +82,16 @@ bool is_permanent(std::string_view why) {
 
 }  // namespace
 
-Connection::Connection(ConnectionContext& context) : context_(context) {
+Connection::Connection(ConnectionContext& context) : context_(context), patience_(context.connect_timeout) {
   const std::string what = "cannot connect to " + context.name;
   // What stands before dbname can be overridden by the URL, what stands behind it cannot.
-  const std::array keywords{"keepalives_idle", "tcp_user_timeout", "fallback_application_name",
-                            "dbname",          "client_encoding",  static_cast<const char*>(nullptr)};
+  // Keepalives find a host that is gone where nothing else does: while a migration is waited for.
+  const std::array keywords{"keepalives_idle",           "keepalives_interval",
+                            "keepalives_count",          "tcp_user_timeout",
+                            "fallback_application_name", "dbname",
+                            "client_encoding",           static_cast<const char*>(nullptr)};
   const std::array values{
-      "30", "60000", "postrider", context.url.c_str(), "UTF8", static_cast<const char*>(nullptr)};
+      "30", "10", "3", "60000", "postrider", context.url.c_str(), "UTF8", static_cast<const char*>(nullptr)};
   const SteadyPoint deadline = std::chrono::steady_clock::now() + context.connect_timeout;
   native_.reset(PQconnectStartParams(keywords.data(), values.data(), 1));
   const auto refuse = [&](const std::string& why) {
@@ -101,12 +105,15 @@ Connection::Connection(ConnectionContext& context) : context_(context) {
   if (native_ == nullptr) refuse("out of memory");
   PostgresPollingStatusType state = PGRES_POLLING_WRITING;
   while (PQstatus(native_.get()) != CONNECTION_BAD && state != PGRES_POLLING_OK) {
-    if (!wait_for(PQsocket(native_.get()), state, deadline)) refuse("no answer within the connect timeout");
+    const int events = state == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+    if (!wait_for(PQsocket(native_.get()), events, deadline)) refuse("no answer within the connect timeout");
     state = PQconnectPoll(native_.get());
     if (state == PGRES_POLLING_FAILED) break;
   }
   if (PQstatus(native_.get()) != CONNECTION_OK) refuse(failure_of(nullptr, native_.get()).message);
   PQsetNoticeReceiver(native_.get(), &log_notice, &context_);
+  // Otherwise sending would wait, for ever, for a server that takes nothing.
+  if (PQsetnonblocking(native_.get(), 1) != 0) refuse(failure_of(nullptr, native_.get()).message);
 
   // A pooler hands out process ids of its own making. To know it now is better than to learn it from a failed
   // statement inside a user's transaction.
@@ -116,6 +123,7 @@ Connection::Connection(ConnectionContext& context) : context_(context) {
   if (results.at(0).text(0, 0) != std::to_string(PQbackendPID(native_.get()))) {
     context_.use_unnamed_statements("the server process is not the one that was connected to");
   }
+  patience_ = context.io_timeout;
 }
 
 Connection::~Connection() = default;
@@ -124,7 +132,22 @@ bool Connection::usable() const noexcept {
   return !broken_ && PQstatus(native_.get()) == CONNECTION_OK && transaction_status() == PQTRANS_IDLE;
 }
 
+bool Connection::await_result() noexcept {
+  PGconn* const native = native_.get();
+  while (PQisBusy(native) != 0) {
+    const int unsent = PQflush(native);
+    if (unsent < 0) return true;
+    const SteadyPoint deadline =
+        patience_ == Duration::zero() ? SteadyPoint::max() : std::chrono::steady_clock::now() + patience_;
+    if (!wait_for(PQsocket(native), unsent > 0 ? POLLIN | POLLOUT : POLLIN, deadline)) return false;
+    if (PQconsumeInput(native) == 0) return true;
+  }
+  return true;
+}
+
 bool Connection::ping() noexcept {
+  // Whoever asks is ready to connect anew: what is longer than that is too long.
+  const Patience patience(*this, context_.connect_timeout);
   try {
     Pipeline pipeline(*this, "ping");
     pipeline.send_text("SELECT 1", {});
@@ -219,9 +242,14 @@ std::vector<Result> Pipeline::finish() {
   results.reserve(expected_.size());
   Result failed;
   bool lost = false;
+  bool silent = false;
   std::size_t at = 0;  // in expected_
   int silences = 0;
   for (bool synced = false; !synced;) {
+    if (!connection_.await_result()) {
+      lost = silent = true;
+      break;
+    }
     Result result(PQgetResult(native));
     if (result.get() == nullptr) {
       // One null ends each statement; two of them mean that nothing more will come.
@@ -265,6 +293,7 @@ std::vector<Result> Pipeline::finish() {
   }
   const bool answered = at == expected_.size() && failed.get() == nullptr;
   if (lost && answered) connection_.mark_broken();  // too late to matter
+  if (silent && !answered) fail_silent(failed.get() != nullptr);
   if ((lost && !answered) || failed.get() != nullptr) {
     // A COMMIT is in doubt when the connection broke and neither an answer to it nor an earlier failure came.
     const bool server_refused = failed.get() != nullptr && !lost;
@@ -295,6 +324,13 @@ void Pipeline::fail(const PGresult* result, bool certain) {
     connection_.context_.use_unnamed_statements(failure.message);
   }
   throw make_error(what_, failure);
+}
+
+void Pipeline::fail_silent(bool certain) {
+  connection_.mark_broken();
+  throw make_error(what_, {.message = "the server has been silent for " + text_of(connection_.patience_),
+                           .connection_lost = true,
+                           .in_doubt = doubtful_commit_ && !certain});
 }
 
 TextParams::TextParams(std::span<const Value> values) {

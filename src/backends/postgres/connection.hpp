@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "backends/postgres/errors.hpp"
@@ -24,6 +25,7 @@ struct ConnectionContext {
   std::string url{};
   std::string name{};  ///< without the password
   Duration connect_timeout = std::chrono::seconds{5};
+  Duration io_timeout = std::chrono::seconds{30};  ///< as StorageOptions::io_timeout
   LogCallback log{};
   /// Set once, when a transaction-mode pooler showed itself: from then on no statement is prepared by name.
   std::atomic<bool> unnamed_statements{false};
@@ -77,6 +79,12 @@ class Connection final : public PooledConnection {
   [[nodiscard]] PGTransactionStatusType transaction_status() const noexcept {
     return PQtransactionStatus(native_.get());
   }
+  /// How long the server may be silent from now on while an answer is due; zero: for ever. Returns what held
+  /// before.
+  Duration set_patience(Duration patience) noexcept { return std::exchange(patience_, patience); }
+  /// Sends what waits to be sent and takes in what comes, until libpq has a result to give (or a failure to
+  /// tell). False when the server was silent for too long.
+  [[nodiscard]] bool await_result() noexcept;
   /// Makes `usable` false: something is left on the wire that nobody will read.
   void mark_broken() noexcept { broken_ = true; }
   /// Whether the statement will run without being planned first.
@@ -95,7 +103,22 @@ class Connection final : public PooledConnection {
   ConnectionContext& context_;
   std::unique_ptr<PGconn, Closer> native_;
   std::unordered_set<std::string> prepared_;
+  Duration patience_;
   bool broken_ = false;
+};
+
+/// Another patience for as long as this lives.
+class Patience {
+ public:
+  Patience(Connection& connection, Duration patience) noexcept
+      : connection_(connection), before_(connection.set_patience(patience)) {}
+  ~Patience() { (void)connection_.set_patience(before_); }
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+
+ private:
+  Connection& connection_;
+  const Duration before_;
 };
 
 /// Several statements in one round trip. Sending copies the parameters, so their memory is free again after
@@ -127,6 +150,7 @@ class Pipeline {
   };
   void check_sent(int sent);
   [[noreturn]] void fail(const PGresult* result, bool before_commit);
+  [[noreturn]] void fail_silent(bool certain);
 
   Connection& connection_;
   std::string_view what_;

@@ -70,11 +70,12 @@ TEST(PostgresRedaction, NamesHaveNoPassword) {
             "postgresql://ada@db/shop");
   EXPECT_EQ(redacted("postgresql:///shop?host=/run/pg&password=s3cret"), "postgresql:///shop?host=/run/pg");
   EXPECT_EQ(redacted("postgresql://a:s3cret@h1:1,h2:2/shop"), "postgresql://a@h1,h2:1,2/shop");
+  EXPECT_EQ(redacted("postgresql://a:s3cret@h1,h2:2/shop"), "postgresql://a@h1,h2:,2/shop");
 }
 
 TEST(PostgresRedaction, MalformedUrlsAreNotRepeated) {
   for (const char* url : {"postgresql://ada:s3cret@[::1/shop", "postgresql://ada@db/shop?s3cret",
-                          "postgresql://ada:s3cret%zz@db/x"}) {
+                          "postgresql://ada:s3cret%zz@db/x", "postgresql://ada:s3cret/@db/x"}) {
     try {
       (void)redacted(url);
       ADD_FAILURE() << url;

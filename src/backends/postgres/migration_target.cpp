@@ -18,6 +18,7 @@ PostgresMigrationTarget::PostgresMigrationTarget(Connection& connection, const I
     : connection_(connection), schema_(schema.str()), table_(schema.str() + ".schema_migrations") {}
 
 PostgresMigrationTarget::~PostgresMigrationTarget() {
+  patience_.reset();
   connection_.rollback();
 }
 
@@ -34,6 +35,10 @@ void PostgresMigrationTarget::execute_script(const std::string& sql) {
 }
 
 void PostgresMigrationTarget::lock() {
+  // A server that is silent is found out by this. What follows takes as long as it takes: others may be
+  // migrating, and to build an index may take hours.
+  (void)execute("SELECT 1");
+  patience_.emplace(connection_, Duration::zero());
   execute_script("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '60s'");
   try {
     const std::string name = "postrider migrations of " + schema_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,7 @@ class PostgresMigrationTarget final : public MigrationTarget {
   Connection& connection_;
   std::string schema_;
   std::string table_;
+  std::optional<Patience> patience_;  // none while it has the lock
 };
 
 }  // namespace postrider::postgres

@@ -144,10 +144,7 @@ QueueClaimer::Scanned QueueClaimer::read_scan(const ClaimCursor::Scan& scan, con
                                          rows.int8(row, queue_row::id)};
     auto& known = last[static_cast<std::size_t>(std::clamp(priority, 0, max_priority))];
     if (!known || *known < position) known = position;
-    if (rows.boolean(row, queue_row::abandoned) &&
-        rows.int4(row, queue_row::crashes) >= request_.suspect_crashes) {
-      ++got.suspects;
-    }
+    if (rows.int4(row, queue_row::crashes) >= request_.suspect_crashes) ++got.suspects;
     ++got.claimed;
     unordered_.push_back({position, read_row(rows, row)});
   }

@@ -25,10 +25,6 @@ const std::string& behind_all_keys() {
   return key;
 }
 
-bool reaches(std::int32_t crashes, std::int32_t most) {
-  return most > 0 && crashes >= most - 1;
-}
-
 }  // namespace
 
 void QueueClaimer::claim_with_order() {
@@ -138,8 +134,8 @@ void QueueClaimer::lock_runs(std::vector<KeyRun> found) {
     const std::int32_t crashes = rows.int4(row, column + 1);
     return {.id = id,
             .abandoned = abandoned,
-            .suspect = abandoned && reaches(crashes, request_.suspect_crashes),
-            .quarantine = abandoned && reaches(crashes, request_.max_crashes)};
+            .suspect = crashes >= request_.suspect_crashes - (abandoned ? 1 : 0),
+            .quarantine = abandoned && request_.max_crashes > 0 && crashes >= request_.max_crashes - 1};
   };
   const Result& heads = results.at(0);
   for (int row = 0; row < heads.rows(); ++row) {

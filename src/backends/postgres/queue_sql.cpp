@@ -114,10 +114,10 @@ QueueSql::QueueSql(const Identifier& schema)
       // One range of the index per level, highest first; what is behind the row that fills the limit is never
       // touched, because every part of the plan gives one row at a time. Joined by ctid, not by key: under
       // SKIP LOCKED and a generic plan this is the shape that cannot degrade. The count runs along the scan,
-      // so that abandoned rows beyond their limit are passed over.
+      // so that suspects beyond their limit are passed over.
       claim(Texts(schema)(
           "WITH seen AS MATERIALIZED (SELECT x.ctid AS place, x.abandoned, "
-          "x.abandoned AND x.crashes >= $12::int - 1 AS suspect, "
+          "x.crashes >= $12::int - x.abandoned::int AS suspect, "
           "x.abandoned AND $7::int > 0 AND x.crashes >= $7::int - 1 AS quarantine, "
           "clock_timestamp() AS seen_at "
           "FROM unnest($3::smallint[], $4::timestamptz[], $5::bigint[]) WITH ORDINALITY "
@@ -125,8 +125,8 @@ QueueSql::QueueSql(const Identifier& schema)
           "CROSS JOIN LATERAL (SELECT q.ctid, q.status = 1 AS abandoned, q.crashes FROM {queue} AS q "
           "WHERE q.ordering_key IS NULL AND q.quarantined_at IS NULL AND q.priority = l.priority "
           "AND (q.available_at, q.id) > (l.after_at, l.after_id) AND q.available_at <= {now:10} "
-          "AND (q.status = 0 OR ((q.lease_until IS NULL OR q.lease_until <= {now:10}) "
-          "AND ($6::bigint > 0 OR q.crashes < $12::int - 1))) AND {other_than:11} "
+          "AND (q.status = 0 OR q.lease_until IS NULL OR q.lease_until <= {now:10}) "
+          "AND ($6::bigint > 0 OR q.crashes < $12::int - q.status) AND {other_than:11} "
           "ORDER BY q.available_at, q.id LIMIT $8::bigint FOR UPDATE SKIP LOCKED) AS x "
           "ORDER BY l.number LIMIT CASE WHEN $9::boolean AND EXISTS (SELECT 1 FROM {queue} "
           "WHERE ordering_key IS NOT NULL AND quarantined_at IS NULL) THEN 0 ELSE $8::bigint END), "

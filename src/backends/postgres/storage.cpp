@@ -2,11 +2,14 @@
 #include "backends/postgres/storage.hpp"
 
 #include <array>
+#include <charconv>
+#include <cstdint>
 #include <utility>
 
 #include "backends/postgres/migration_target.hpp"
 #include "backends/postgres/session.hpp"
 #include "postrider/postgres.hpp"
+#include "storage/io_timeout.hpp"
 #include "storage/placeholders.hpp"
 
 namespace postrider::postgres {
@@ -21,6 +24,22 @@ PoolOptions pool_options(const StorageOptions& options, const std::string& name)
   return result;
 }
 
+/// libpq takes anything for a port until it connects: mostly a part of a password in which a slash was not
+/// encoded.
+bool are_ports(std::string_view text) {
+  while (!text.empty()) {  // one for each of several hosts
+    const std::string_view one = text.substr(0, text.find(','));
+    std::uint16_t port = 0;
+    const auto [end, error] = std::from_chars(one.data(), one.data() + one.size(), port);
+    if (!one.empty() && (error != std::errc{} || end != one.data() + one.size() || port == 0)) return false;
+    text.remove_prefix(std::min(one.size() + 1, text.size()));
+  }
+  return true;
+}
+
+constexpr std::string_view url_form =
+    "write postgresql://user:password@host:port/database, with special characters percent-encoded";
+
 }  // namespace
 
 std::string redacted(std::string_view url) {
@@ -34,9 +53,7 @@ std::string redacted(std::string_view url) {
     std::string why = message == nullptr ? "out of memory" : message;
     PQfreemem(message);
     why.erase(std::min(why.find('"'), why.size()));
-    throw Error(
-        ErrorCode::invalid_argument, "cannot read the PostgreSQL URL", why,
-        "write postgresql://user:password@host:port/database, with special characters percent-encoded");
+    throw Error(ErrorCode::invalid_argument, "cannot read the PostgreSQL URL", why, url_form);
   }
   std::string user;
   std::string host;
@@ -49,6 +66,10 @@ std::string redacted(std::string_view url) {
     if (keyword == "host" || (keyword == "hostaddr" && host.empty())) host = option->val;
     if (keyword == "port") port = option->val;
     if (keyword == "dbname") database = option->val;
+  }
+  if (!are_ports(port)) {
+    throw Error(ErrorCode::invalid_argument, "cannot read the PostgreSQL URL",
+                "a port must be a number from 1 to 65535", url_form);
   }
   std::string name = "postgresql://";
   if (!user.empty()) name += user + "@";
@@ -65,12 +86,15 @@ PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& opt
       context_{.url = std::string(url),
                .name = redacted(url),
                .connect_timeout = options.connect_timeout,
+               .io_timeout = io_timeout_of(options),
                .log = options.log},
       pool_(pool_options(options, context_.name), [this] { return std::make_unique<Connection>(context_); }),
       outbox_(
           schema_, options.clock, [this](const auto& work) { with_connection(work); },
           [this] { check_schema(); }),
       outbox_admin_(dialect(options.clock)),
+      outbox_search_(dialect(options.clock)),
+      audit_(dialect(options.clock)),
       queue_admin_(dialect(options.clock)),
       log_(dialect(options.clock)),
       projections_(dialect(options.clock)),

@@ -14,9 +14,11 @@
 #include "backends/postgres/wake_channel.hpp"
 #include "postrider/storage.hpp"
 #include "storage/pool.hpp"
+#include "storage/sql_audit_store.hpp"
 #include "storage/sql_lease_store.hpp"
 #include "storage/sql_log_store.hpp"
 #include "storage/sql_outbox_admin.hpp"
+#include "storage/sql_outbox_search.hpp"
 #include "storage/sql_progress_store.hpp"
 #include "storage/sql_projection_store.hpp"
 #include "storage/sql_queue_admin.hpp"
@@ -40,6 +42,7 @@ class PostgresStorage final : public Storage {
   void ping() override;
   [[nodiscard]] OutboxStore& outbox_store() override { return outbox_; }
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return outbox_admin_; }
+  [[nodiscard]] OutboxSearchStore& outbox_search_store() override { return outbox_search_; }
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] ProjectionStore& projection_store() override { return projections_; }
@@ -50,6 +53,7 @@ class PostgresStorage final : public Storage {
   [[nodiscard]] NodeLocks* node_locks() noexcept override { return &node_locks_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
   [[nodiscard]] StreamStore& stream_store() override { return stream_; }
+  [[nodiscard]] AuditStore& audit_store() override { return audit_; }
   [[nodiscard]] WakeChannel* wake_channel() noexcept override { return &wake_; }
 
  private:
@@ -65,6 +69,8 @@ class PostgresStorage final : public Storage {
   ConnectionPool pool_;
   PostgresOutboxStore outbox_;
   SqlOutboxAdminStore outbox_admin_;
+  SqlOutboxSearchStore outbox_search_;
+  SqlAuditStore audit_;
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;
   SqlProjectionStore projections_;

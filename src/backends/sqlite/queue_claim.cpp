@@ -26,6 +26,15 @@ std::int32_t one_more(std::int64_t number) {
   return std::min(count(number), std::numeric_limits<std::int32_t>::max() - 1) + 1;
 }
 
+bool abandoned(const Statement& row) {
+  return row.integer(column_status) != 0;
+}
+
+std::int32_t crashes_with_this(const Statement& row) {
+  const std::int64_t stored = row.integer(column_crashes);
+  return abandoned(row) ? one_more(stored) : count(stored);
+}
+
 }  // namespace
 
 // ---- KeyWalk
@@ -203,20 +212,18 @@ bool QueueClaim::unwanted(const Statement& row) const {
 
 QueueClaim::Fate QueueClaim::judge(const Statement& row) const {
   if (unwanted(row)) return Fate::leave;
-  if (row.integer(column_status) == 0) return Fate::take;
-  const std::int32_t crashes = one_more(row.integer(column_crashes));
-  if (request_.max_crashes > 0 && crashes >= request_.max_crashes) return Fate::quarantine;
+  const std::int32_t crashes = crashes_with_this(row);
+  if (abandoned(row) && request_.max_crashes > 0 && crashes >= request_.max_crashes) return Fate::quarantine;
   const bool suspect = crashes >= request_.suspect_crashes;
   return !suspect || suspects_ < request_.suspect_limit ? Fate::take : Fate::leave;
 }
 
 QueueClaim::Found QueueClaim::read(const Statement& row, Fate fate) {
-  const bool abandoned = row.integer(column_status) != 0;
   Found found{.event = {}, .fate = fate, .owner = std::string(row.text(column_owner))};
   QueuedEvent& event = found.event;
   event.claim = {.id = QueueId{row.integer(column_id)}, .token = next_token(row.integer(column_token))};
-  event.crashes = abandoned ? one_more(row.integer(column_crashes)) : count(row.integer(column_crashes));
-  if (abandoned && fate == Fate::take && event.crashes >= request_.suspect_crashes) ++suspects_;
+  event.crashes = crashes_with_this(row);
+  if (fate == Fate::take && event.crashes >= request_.suspect_crashes) ++suspects_;
   if (fate == Fate::quarantine) return found;
   const OutboxColumns columns = read_event(row);
   DecodedEvent decoded = decode_event(columns);

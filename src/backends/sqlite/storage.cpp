@@ -9,47 +9,10 @@
 #include "postrider/error.hpp"
 #include "postrider/sqlite.hpp"
 #include "storage/migrator.hpp"
+#include "storage/sqlite_file.hpp"
 
 namespace postrider::sqlite {
 namespace {
-
-constexpr std::string_view scheme = "sqlite:";
-
-std::string path_of(std::string_view url) {
-  const std::string what = "cannot open " + std::string(url);
-  std::string_view path = url.substr(scheme.size());
-  if (path.starts_with("//")) {
-    path.remove_prefix(2);
-    if (!path.starts_with('/')) {
-      throw Error(ErrorCode::invalid_argument, what, "a file has no host",
-                  "write sqlite:relative/path or sqlite:///absolute/path");
-    }
-  }
-  if (path.empty())
-    throw Error(ErrorCode::invalid_argument, what, "it names no file", "write sqlite:shop.db");
-  if (path.starts_with(':')) {
-    throw Error(ErrorCode::unsupported, what,
-                "every connection would see a database of its own in memory, and events would not be durable",
-                "name a file; one on /dev/shm is as fast");
-  }
-  if (path.starts_with("file:")) {
-    throw Error(ErrorCode::invalid_argument, what, "SQLite's own file: URIs are not taken",
-                "write sqlite: and the path, as in sqlite:shop.db");
-  }
-  if (path.find('?') != std::string_view::npos) {
-    throw Error(ErrorCode::invalid_argument, what,
-                "a sqlite: URL has no parameters, and a path no question mark",
-                "set what you need in StorageOptions");
-  }
-  if (path == "~" || path.starts_with("~/")) {
-    throw Error(ErrorCode::invalid_argument, what, "~ is known to shells only",
-                "write the whole path of your home directory");
-  }
-  if (path.find('\0') != std::string_view::npos) {
-    throw Error(ErrorCode::invalid_argument, "cannot open a sqlite: URL", "its path has a NUL byte");
-  }
-  return std::string(path);
-}
 
 Connection& as_connection(const ConnectionPool::Lease& lease) {
   return static_cast<Connection&>(*lease);
@@ -60,7 +23,7 @@ Connection& as_connection(const ConnectionPool::Lease& lease) {
 SqliteStorage::SqliteStorage(std::string_view url, const StorageOptions& options)
     : options_(options),
       name_(url),
-      path_(path_of(url)),
+      path_(sqlite_file_of(url)),
       clock_(options.clock != nullptr ? *options.clock : Clock::system()),
       writer_(connection_options(false), options.acquire_timeout, clock_),
       readers_(
@@ -68,6 +31,8 @@ SqliteStorage::SqliteStorage(std::string_view url, const StorageOptions& options
           [this] { return std::make_unique<Connection>(connection_options(true)); }, clock_),
       outbox_(options.schema, name_, clock_, writer_, readers_),
       admin_(dialect()),
+      outbox_search_(dialect()),
+      audit_(dialect()),
       queue_admin_(dialect()),
       log_(dialect()),
       projections_(dialect()),

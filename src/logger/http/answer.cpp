@@ -3,11 +3,14 @@
 
 #include <curl/curl.h>
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <charconv>
+#include <utility>
+#include <vector>
 
 #include "core/utf8.hpp"
 
@@ -56,6 +59,37 @@ SendItem item_of(const bj::value& result) {
   return {SendVerdict::rejected, 422, errors == nullptr ? std::string("rejected") : bj::serialize(*errors)};
 }
 
+const bj::value* index_of(const bj::value& result) {
+  const bj::object* const object = result.if_object();
+  return object == nullptr ? nullptr : object->if_contains("index");
+}
+
+/// The results of a batch, in the order of its events. Nothing when nobody knows whose they are.
+std::optional<std::vector<SendItem>> items_of(const bj::array& results, std::size_t events) {
+  std::vector<SendItem> items;
+  const bool indexed = std::any_of(results.begin(), results.end(),
+                                   [](const bj::value& result) { return index_of(result) != nullptr; });
+  if (!indexed) {
+    if (results.size() != events) return std::nullopt;
+    for (const bj::value& result : results) items.push_back(item_of(result));
+    return items;
+  }
+  // An event without a result, or with two, is sent again, with its key.
+  items.assign(events, {SendVerdict::transient, 200, "an answer without a result for the event"});
+  std::vector<bool> told(events, false);
+  for (const bj::value& result : results) {
+    const bj::value* const index = index_of(result);
+    if (index == nullptr || !(index->is_int64() || index->is_uint64())) continue;
+    bj::error_code error;
+    const auto at = index->to_number<std::uint64_t>(error);
+    if (error || at >= events) continue;
+    items[at] = told[at] ? SendItem{SendVerdict::transient, 200, "an answer with two results for the event"}
+                         : item_of(result);
+    told[at] = true;
+  }
+  return items;
+}
+
 }  // namespace
 
 SendResult judge_answer(int status, std::string_view body, std::string_view retry_after, std::size_t events,
@@ -82,17 +116,16 @@ SendResult judge_answer(int status, std::string_view body, std::string_view retr
   if (events < 2) return result;
   // Without an account of each event nobody knows what was stored. They are sent again, with their keys.
   const bj::value* const results = object->if_contains("results");
-  if (results == nullptr || !results->is_array() || results->get_array().size() != events) {
+  auto items =
+      results == nullptr || !results->is_array() ? std::nullopt : items_of(results->get_array(), events);
+  if (!items) {
     return {.verdict = SendVerdict::transient,
             .status = status,
             .reason = "an answer without a result for each event"};
   }
-  bool all = true;
-  for (const bj::value& one : results->get_array()) {
-    result.items.push_back(item_of(one));
-    all = all && result.items.back().verdict == SendVerdict::delivered;
-  }
-  if (all) result.items.clear();
+  const bool all = std::all_of(items->begin(), items->end(),
+                               [](const SendItem& item) { return item.verdict == SendVerdict::delivered; });
+  if (!all) result.items = std::move(*items);
   return result;
 }
 

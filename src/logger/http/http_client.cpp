@@ -59,8 +59,15 @@ std::size_t take_header(char* bytes, std::size_t, std::size_t count, void* user)
   return count;
 }
 
+/// Of one request: it began after so many cancellations.
+struct UnderWay {
+  const std::atomic<std::uint64_t>& cancellations;
+  const std::uint64_t before = cancellations.load();
+};
+
 int stop_when_cancelled(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  return static_cast<const std::atomic<bool>*>(user)->load(std::memory_order_relaxed) ? 1 : 0;
+  const auto& request = *static_cast<const UnderWay*>(user);
+  return request.cancellations.load(std::memory_order_relaxed) != request.before ? 1 : 0;
 }
 
 std::string gzipped(std::string_view text) {
@@ -153,7 +160,7 @@ struct HttpEventLogClient::Parts {
   [[nodiscard]] std::string authorization(bool fresh) POSTRIDER_EXCLUDES(token_mutex);
 
   HttpClientOptions options;
-  std::atomic<bool> cancelled{false};
+  std::atomic<std::uint64_t> cancellations{0};
   Mutex mutex;
   std::vector<Easy> idle POSTRIDER_GUARDED_BY(mutex);  // each keeps its connection
   Mutex token_mutex;  // held while a token is fetched: one request is enough for all
@@ -164,6 +171,7 @@ struct HttpEventLogClient::Parts {
 Answer HttpEventLogClient::Parts::post(const std::string& url, const std::string& body, const char* type,
                                        bool compressed, const std::string& authorization,
                                        const std::string& user_password) {
+  UnderWay request{cancellations};
   Easy handle = take_handle();
   CURL* const curl = handle.get();
   Answer answer;
@@ -199,7 +207,7 @@ Answer HttpEventLogClient::Parts::post(const std::string& url, const std::string
   ::curl_easy_setopt(curl, CURLOPT_HEADERDATA, &answer);
   ::curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
   ::curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, stop_when_cancelled);
-  ::curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &cancelled);
+  ::curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &request);
   ::curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, error);
   if (!options.ca_file.empty()) ::curl_easy_setopt(curl, CURLOPT_CAINFO, options.ca_file.c_str());
   if (!user_password.empty()) ::curl_easy_setopt(curl, CURLOPT_USERPWD, user_password.c_str());
@@ -248,7 +256,7 @@ HttpEventLogClient::HttpEventLogClient(HttpClientOptions options)
 HttpEventLogClient::~HttpEventLogClient() = default;
 
 void HttpEventLogClient::cancel() noexcept {
-  parts_->cancelled = true;
+  ++parts_->cancellations;
 }
 
 SendResult HttpEventLogClient::send(std::span<const OutgoingEvent> events) {

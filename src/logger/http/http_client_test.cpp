@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <future>
+
 #include "logger/http/answer.hpp"
 #include "logger/http/peer_fixture.hpp"
 #include "postrider/async_logger.hpp"
@@ -104,6 +106,40 @@ TEST(HttpClientTest, EachEventOfABatchHasItsResult) {
             SendVerdict::transient);
 }
 
+/// The results of a batch may come in any order: `index` says whose they are.
+TEST(HttpClientTest, ResultsOfABatchAreReadByTheirIndex) {
+  using V = SendVerdict;
+  const auto verdicts = [](const char* body) {
+    const SendResult result = judge_answer(200, body, "", 3, {});
+    std::vector<V> all(result.items.empty() ? 3 : 0, result.verdict);
+    for (const SendItem& item : result.items) all.push_back(item.verdict);
+    return all;
+  };
+  EXPECT_THAT(verdicts(R"({"results":[{"index":2,"status":"rejected"},{"index":0,"status":"created"},)"
+                       R"({"index":1,"status":"created"}]})"),
+              ElementsAre(V::delivered, V::delivered, V::rejected));
+  EXPECT_THAT(verdicts(R"({"results":[{"index":2,"status":"created"},{"index":0,"status":"created"},)"
+                       R"({"index":1,"status":"duplicate"}]})"),
+              ElementsAre(V::delivered, V::delivered, V::delivered));
+  EXPECT_THAT(verdicts(R"({"results":[{"index":2,"status":"created"},{"index":0,"status":"rejected"}]})"),
+              ElementsAre(V::rejected, V::transient, V::delivered))
+      << "nobody knows what became of 1";
+  EXPECT_THAT(verdicts(R"({"results":[{"index":1,"status":"created"},{"index":1,"status":"rejected"},)"
+                       R"({"index":0,"status":"created"},{"index":2,"status":"created"}]})"),
+              ElementsAre(V::delivered, V::transient, V::delivered))
+      << "1 has two";
+  for (const char* wrong : {"3", "-1", "\"2\"", "1e300", "18446744073709551615", "2.5", "null"}) {
+    const std::string body = R"({"results":[{"index":0,"status":"created"},{"index":1,"status":"created"},)"
+                             R"({"index":)" +
+                             std::string(wrong) + R"(,"status":"created"}]})";
+    EXPECT_THAT(verdicts(body.c_str()), ElementsAre(V::delivered, V::delivered, V::transient)) << wrong;
+  }
+  EXPECT_THAT(
+      verdicts(R"({"results":[{"index":0,"status":"created"},{"status":"created"},{"status":"created"}]})"),
+      ElementsAre(V::delivered, V::transient, V::transient))
+      << "some have one: a place says nothing";
+}
+
 TEST(HttpClientTest, NobodyThere) {
   std::string url;
   {
@@ -123,6 +159,25 @@ TEST(HttpClientTest, APeerThatHangsIsCutOff) {
     return "";
   });
   EXPECT_EQ(send_to(peer.url(), {one}, {.request_timeout = 50ms}).verdict, SendVerdict::transient);
+}
+
+TEST(HttpClientTest, ACancelEndsWhatIsUnderWayAndNothingElse) {
+  std::promise<void> asked;
+  std::atomic<bool> hangs{true};
+  Peer peer([&](const PeerRequest&, int socket) {
+    if (!hangs.exchange(false)) return Peer::answer(201, "{}");
+    asked.set_value();
+    char byte = 0;
+    (void)!::recv(socket, &byte, 1, 0);  // until somebody gives up
+    return std::string();
+  });
+  HttpEventLogClient client({.base_url = peer.url(), .request_timeout = 60s});
+  std::future<SendResult> first = std::async(std::launch::async, [&] { return client.send({{one}}); });
+  asked.get_future().wait();
+  client.cancel();
+  ASSERT_EQ(first.wait_for(30s), std::future_status::ready);
+  EXPECT_EQ(first.get().verdict, SendVerdict::transient);
+  EXPECT_EQ(client.send({{one}}).verdict, SendVerdict::delivered);
 }
 
 TEST(HttpClientTest, APeerThatIsSlowByBytesIsCutOff) {

@@ -15,8 +15,8 @@
 #include <thread>
 #include <vector>
 
-#include "logger/http/tls_fixture.hpp"
 #include "postrider/http_event_log_client.hpp"
+#include "support/tls_identity.hpp"
 
 namespace postrider::logger {
 
@@ -65,7 +65,7 @@ class Peer {
  public:
   using Handler = std::function<std::string(const PeerRequest&, int socket)>;
 
-  explicit Peer(Handler handler, const TlsIdentity* identity = nullptr)
+  explicit Peer(Handler handler, const test::TlsIdentity* identity = nullptr)
       : handler_(std::move(handler)), tls_(identity == nullptr ? nullptr : identity->server_context()) {
     listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
@@ -148,7 +148,7 @@ class Peer {
   }
 
   Handler handler_;
-  const TlsIdentity::Context tls_;
+  const test::TlsIdentity::Context tls_;
   int listener_ = -1;
   int port_ = 0;
   std::atomic<bool> stopping_{false};

@@ -19,8 +19,8 @@ using ::testing::HasSubstr;
 
 struct HttpTls : ::testing::Test {
   test::TempDir temp;
-  const TlsIdentity authority = TlsIdentity::authority("our own authority");
-  const TlsIdentity stranger = TlsIdentity::authority("somebody else's");
+  const test::TlsIdentity authority = test::TlsIdentity::authority("our own authority");
+  const test::TlsIdentity stranger = test::TlsIdentity::authority("somebody else's");
   const std::string ca_file = temp.file("ca.pem");
 
   void SetUp() override { authority.save_certificate(ca_file); }
@@ -29,7 +29,8 @@ struct HttpTls : ::testing::Test {
     return request.body.empty() ? Peer::answer(400) : Peer::answer(201, "{}");
   }
   /// Not delivered, for this reason, and without one byte of the event or the token having gone out.
-  static void expect_refused(const TlsIdentity& identity, const std::string& ca, const std::string& why) {
+  static void expect_refused(const test::TlsIdentity& identity, const std::string& ca,
+                             const std::string& why) {
     Peer peer(take, &identity);
     const SendResult result = send_to(peer.url("https"), {one}, {.bearer_token = "secret", .ca_file = ca});
     EXPECT_EQ(result.verdict, SendVerdict::transient) << "nothing is wrong with the event: it is kept";
@@ -40,7 +41,7 @@ struct HttpTls : ::testing::Test {
 };
 
 TEST_F(HttpTls, AnAuthorityOfOnesOwnIsTrustedThroughTheOption) {
-  const TlsIdentity server = TlsIdentity::server(authority, "IP:127.0.0.1");
+  const test::TlsIdentity server = test::TlsIdentity::server(authority, "IP:127.0.0.1");
   Peer peer(take, &server);
   HttpEventLogClient client({.base_url = peer.url("https"), .bearer_token = "secret", .ca_file = ca_file});
   for (int i = 0; i < 3; ++i) {
@@ -53,17 +54,17 @@ TEST_F(HttpTls, AnAuthorityOfOnesOwnIsTrustedThroughTheOption) {
 }
 
 TEST_F(HttpTls, AnAuthorityThatNobodyKnowsIsNotTrusted) {
-  expect_refused(TlsIdentity::server(authority, "IP:127.0.0.1"), "", "certificate");
-  expect_refused(TlsIdentity::server(stranger, "IP:127.0.0.1"), ca_file, "certificate");
+  expect_refused(test::TlsIdentity::server(authority, "IP:127.0.0.1"), "", "certificate");
+  expect_refused(test::TlsIdentity::server(stranger, "IP:127.0.0.1"), ca_file, "certificate");
 }
 
 TEST_F(HttpTls, ACertificateForAnotherHostIsNotTrusted) {
-  expect_refused(TlsIdentity::server(authority, "DNS:eventlog.example.com"), ca_file, "127.0.0.1");
-  expect_refused(TlsIdentity::server(authority, "IP:127.0.0.2"), ca_file, "127.0.0.1");
+  expect_refused(test::TlsIdentity::server(authority, "DNS:eventlog.example.com"), ca_file, "127.0.0.1");
+  expect_refused(test::TlsIdentity::server(authority, "IP:127.0.0.2"), ca_file, "127.0.0.1");
 }
 
 TEST_F(HttpTls, ACertificateThatHasExpiredIsNotTrusted) {
-  expect_refused(TlsIdentity::server(authority, "IP:127.0.0.1", 1), ca_file, "expired");
+  expect_refused(test::TlsIdentity::server(authority, "IP:127.0.0.1", 1), ca_file, "expired");
 }
 
 TEST_F(HttpTls, AMissingFileOfAuthoritiesIsRefusedAtOnce) {
@@ -82,7 +83,7 @@ TEST_F(HttpTls, WhatAnUntrustedPeerDoesNotGetIsOnDiskAndComesWhenThePeerIsRight)
   options.circuit_breaker_threshold = 1000;
   options.log = [](LogLevel, std::string_view) {};
   {
-    const TlsIdentity wrong = TlsIdentity::server(stranger, "IP:127.0.0.1");
+    const test::TlsIdentity wrong = test::TlsIdentity::server(stranger, "IP:127.0.0.1");
     Peer peer(take, &wrong);
     AsyncEventLogger logger(std::make_shared<HttpEventLogClient>(
                                 HttpClientOptions{.base_url = peer.url("https"), .ca_file = ca_file}),
@@ -94,7 +95,7 @@ TEST_F(HttpTls, WhatAnUntrustedPeerDoesNotGetIsOnDiskAndComesWhenThePeerIsRight)
     EXPECT_EQ(logger.stats().on_disk, 5U);
     EXPECT_EQ(logger.stats().dead + logger.stats().all_lost(), 0U);
   }
-  const TlsIdentity right = TlsIdentity::server(authority, "IP:127.0.0.1");
+  const test::TlsIdentity right = test::TlsIdentity::server(authority, "IP:127.0.0.1");
   postrider::testing::Signal all;
   std::atomic<int> taken{0};
   Peer peer(

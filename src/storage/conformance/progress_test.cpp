@@ -159,15 +159,44 @@ TEST_P(ProgressVerbs, ADeadLetterIsWrittenWithTheStepOrNotAtAll) {
   EXPECT_TRUE(step(1, 0, 4));
   EXPECT_FALSE(step(1, 0, 5));
   RelayAdminStore& admin = storage().relay_admin_store();
-  ASSERT_THAT(admin.dead_letters({}, 10), SizeIs(1));
-  EXPECT_EQ(admin.dead_letters({}, 10)[0].position, Position{4});
-  EXPECT_EQ(admin.dead_letters({}, 10)[0].error, "bad");
+  ASSERT_THAT(admin.dead_letters({}, 10, Position{0}), SizeIs(1));
+  EXPECT_EQ(admin.dead_letters({}, 10, Position{0})[0].position, Position{4});
+  EXPECT_EQ(admin.dead_letters({}, 10, Position{0})[0].error, "bad");
   ASSERT_EQ(admin.move_to(PairSelector::pair("wallets", "kafka"), Position{0}), 1U);
   EXPECT_TRUE(step(2, 0, 4)) << "again, after a rewind";
-  EXPECT_THAT(admin.dead_letters(PairSelector::of_publisher("kafka"), 10), SizeIs(1));
-  EXPECT_THAT(admin.dead_letters(PairSelector::of_publisher("hooks"), 10), IsEmpty());
+  EXPECT_THAT(admin.dead_letters(PairSelector::of_publisher("kafka"), 10, Position{0}), SizeIs(1));
+  EXPECT_THAT(admin.dead_letters(PairSelector::of_publisher("hooks"), 10, Position{0}), IsEmpty());
   EXPECT_EQ(admin.discard(PairSelector::all(), Position{3}), 0U);
   EXPECT_EQ(admin.discard(PairSelector::all(), Position{4}), 1U);
+}
+
+TEST_P(ProgressVerbs, DeadLettersHavePagesAndAreCountedAsTheyAreDiscarded) {
+  ASSERT_THAT(take(node("a"), Taking::orphans, {wallets, payments}), SizeIs(2));
+  const auto die = [&](const PairName& pair, int from, int to) {
+    ASSERT_TRUE(store().advance(std::vector<ProgressStep>{
+        {.name = pair, .epoch = Epoch{1}, .from = Position{from}, .to = Position{to}, .dead = "bad"}})[0]);
+  };
+  for (int i = 0; i < 5; ++i) die(wallets, i, i + 1);
+  die(payments, 0, 2);
+  RelayAdminStore& admin = storage().relay_admin_store();
+  const PairSelector pair = PairSelector::pair("wallets", "kafka");
+  const auto page = [&](int after) {
+    std::vector<Position> positions;
+    for (const DeadLetter& one : admin.dead_letters(pair, 2, Position{after}))
+      positions.push_back(one.position);
+    return positions;
+  };
+  EXPECT_EQ(page(0), (std::vector{Position{1}, Position{2}}));
+  EXPECT_EQ(page(2), (std::vector{Position{3}, Position{4}}));
+  EXPECT_EQ(page(4), (std::vector{Position{5}}));
+  EXPECT_THAT(page(5), IsEmpty());
+  EXPECT_EQ(admin.count_dead(PairSelector::all(), {}), 6U);
+  EXPECT_EQ(admin.count_dead(PairSelector::all(), Position{2}), 3U);
+  EXPECT_EQ(admin.count_dead(pair, Position{3}), 3U);
+  EXPECT_EQ(admin.discard(pair, Position{3}), 3U);
+  EXPECT_EQ(admin.count_dead(pair, {}), 2U);
+  EXPECT_EQ(admin.discard(pair, {}), 2U);
+  EXPECT_EQ(admin.count_dead(PairSelector::all(), {}), 1U) << "another pair's stays";
 }
 
 TEST_P(ProgressVerbs, CensusTellsByTwoNumbersThatSomethingChanged) {

@@ -140,6 +140,19 @@ TEST_P(QueueClaim, OnlyThoseThatCrashedOftenEnoughAreSuspects) {
   EXPECT_THAT(claim({.suspects = 1, .suspect_crashes = 2, .max_crashes = 9}), ElementsAre("b"));
 }
 
+TEST_P(QueueClaim, ASuspectThatCameBackInPeaceIsStillOne) {
+  publish_all({"a", "b", "c"});
+  publish("k0", {.key = "k"});
+  claim_and_die();
+  claim();
+  for (const char* name : {"a", "b"}) EXPECT_EQ(retry(name, 0s), Settled::applied);
+  for (const char* name : {"c", "k0"}) EXPECT_EQ(release(name), Settled::applied);
+  publish("new");
+  EXPECT_THAT(claim({.suspects = 0}), ElementsAre("new"));
+  EXPECT_EQ(claim({.suspects = 1}).size(), 1U);
+  EXPECT_EQ(claim({.suspects = 9}).size(), 3U) << "and none of them goes into quarantine";
+}
+
 TEST_P(QueueClaim, LeavesTypesThatAreNotWanted) {
   publish("a", {.type = "Mine"});
   publish("b", {.type = "Yours"});

@@ -18,12 +18,12 @@ bool eligible(const QueueClaimRequest& request, const QueueRow& row, TimePoint n
   return std::find(unwanted.begin(), unwanted.end(), row.type) == unwanted.end() &&
          !row.quarantined.has_value() && row.available <= now && (!processing(row) || abandoned(row, now));
 }
-/// If it is abandoned.
+/// Of an eligible row; it is abandoned when it is being processed.
 bool suspicious(const QueueClaimRequest& request, const QueueRow& row) {
-  return row.crashes + 1 >= request.suspect_crashes;
+  return row.crashes + (processing(row) ? 1 : 0) >= request.suspect_crashes;
 }
 bool at_crash_limit(const QueueClaimRequest& request, const QueueRow& row) {
-  return request.max_crashes > 0 && row.crashes + 1 >= request.max_crashes;
+  return processing(row) && request.max_crashes > 0 && row.crashes + 1 >= request.max_crashes;
 }
 bool by_number(const LogRow& a, const LogRow& b) {
   return a.seq < b.seq;
@@ -68,8 +68,8 @@ std::string QueueModel::check_event(Look& look, const QueuedEvent& event) {
   if (!eligible(look.request, *row, look.now)) return name + " could not be claimed";
   if (!look.taken.insert(row->id).second) return name + " came twice";
   const bool was_abandoned = abandoned(*row, look.now);
-  if (was_abandoned && at_crash_limit(look.request, *row)) return name + " belongs into quarantine";
-  look.suspects += was_abandoned && suspicious(look.request, *row) ? 1U : 0U;
+  if (at_crash_limit(look.request, *row)) return name + " belongs into quarantine";
+  look.suspects += suspicious(look.request, *row) ? 1U : 0U;
   if (!event.event.has_value()) return name + ": " + event.decode_error;
   if (event.event->id().view() != row->event_id) return name + ": another event";
   if (static_cast<std::int64_t>(event.claim.token) != row->token + 1) return name + ": wrong token";
@@ -91,7 +91,7 @@ std::string QueueModel::check_event(Look& look, const QueuedEvent& event) {
 
 bool QueueModel::could_be_had(const Look& look, const QueueRow& row) {
   if (!eligible(look.request, row, look.now)) return false;
-  if (!processing(row) || !suspicious(look.request, row)) return true;
+  if (!suspicious(look.request, row)) return true;
   // How far a claim goes on setting rows aside once it has enough suspects is its own affair.
   const std::size_t set_aside = at_crash_limit(look.request, row) ? look.quarantined.size() : 0;
   return look.suspects + set_aside < look.request.suspect_limit;

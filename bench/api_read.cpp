@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serve.hpp"
+
+#if !defined(POSTRIDER_BENCH_PROGRAM)
+
+namespace postrider::bench {
+void api_read(Report& /*report*/, BackendKind /*kind*/, const std::string& line) {
+  throw Unavailable(line + " needs the program");
+}
+}  // namespace postrider::bench
+
+#else
+
+#include <mutex>
+#include <thread>
+
+#include "bare_http_connection.hpp"
+#include "serve_process.hpp"
+
+namespace postrider::bench {
+
+namespace {
+
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr int connections = 8;
+constexpr int requests_per_second = 2'000;
+constexpr auto round_time = std::chrono::seconds{4};
+constexpr int rounds = 3;
+constexpr int appends_per_second = 100;
+constexpr int events_per_append = 20;
+
+/// Appends events at an even pace, for the relay of another process, until it dies.
+class Load {
+ public:
+  explicit Load(Storage& storage)
+      : store_(storage), thread_([this](const std::stop_token& stop) { run(stop); }) {}
+
+ private:
+  void run(const std::stop_token& stop) {
+    constexpr auto pause = std::chrono::milliseconds{1000 / appends_per_second};
+    for (auto next = SteadyClock::now(); !stop.stop_requested(); next += pause) {
+      std::this_thread::sleep_until(next);
+      std::vector<AppendEvent> events;
+      for (std::size_t i = 0; i < events_per_append; ++i) {
+        events.push_back(
+            AppendEvent::builder("BenchEvent").tag("wallet_id", "1").data(payload_200(i)).build());
+      }
+      store_.append(events);
+    }
+  }
+
+  EventStore store_;
+  std::jthread thread_;  // last: it uses the above
+};
+
+/// Latencies in ms at that rate, from when a request was due to its whole answer: who has to wait because an
+/// earlier answer is late counts the wait.
+std::vector<double> ask(std::uint16_t port, const std::string& path) {
+  std::mutex mutex;
+  std::vector<double> all;
+  std::string failure;
+  const auto begin = SteadyClock::now() + std::chrono::milliseconds{50};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < connections; ++i) {
+      threads.emplace_back([&, i] {
+        std::vector<double> mine;
+        try {
+          HttpConnection connection(port);
+          const std::string request = HttpConnection::get_request(path);
+          const auto pause =
+              std::chrono::nanoseconds(std::chrono::seconds{1}) * connections / requests_per_second;
+          for (auto due = begin + pause * i / connections; due < begin + round_time; due += pause) {
+            std::this_thread::sleep_until(due);
+            (void)connection.exchange(request);
+            mine.push_back(std::chrono::duration<double, std::milli>(SteadyClock::now() - due).count());
+          }
+        } catch (const std::exception& error) {
+          const std::lock_guard lock(mutex);
+          failure = error.what();
+        }
+        const std::lock_guard lock(mutex);
+        all.insert(all.end(), mine.begin(), mine.end());
+      });
+    }
+  }
+  if (!failure.empty()) throw std::runtime_error(path + ": " + failure);
+  return all;
+}
+
+}  // namespace
+
+void api_read(Report& report, BackendKind kind, const std::string& line) {
+  constexpr double limit_ms = 5;
+  Sandbox sandbox(kind, "bench_api_read");
+  const ServeProcess serve(sandbox);
+  const Load load(sandbox.storage());
+  std::vector<double> ours50;
+  std::vector<double> ours99;
+  std::vector<double> bare50;
+  std::vector<double> bare99;
+  for (int round = 1; round <= rounds; ++round) {
+    const std::vector<double> ours = ask(serve.port(), "/api/outbox/publishers/StatisticsPublisher");
+    const std::vector<double> bare = ask(serve.port(), "/livez");
+    ours50.push_back(percentile(ours, 0.50));
+    ours99.push_back(percentile(ours, 0.99));
+    bare50.push_back(percentile(bare, 0.50));
+    bare99.push_back(percentile(bare, 0.99));
+    say(line + " round " + std::to_string(round) + ": p50 " + std::to_string(ours50.back()) + " p99 " +
+        std::to_string(ours99.back()) + " ms; livez p99 " + std::to_string(bare99.back()) + " ms");
+  }
+  const auto published = RelayAdmin(sandbox.storage()).find("all", "StatisticsPublisher");
+  if (!published || published->position == Position{})
+    throw std::runtime_error("the relay has published nothing");
+  report.print(
+      {line + ".p50", median(ours50), "ms", "livez", median(bare50), {}, {{"rounds", double{rounds}}}});
+  // The target is a time, not a ratio.
+  report.print({line + ".p99",
+                median(ours99),
+                "ms",
+                "livez",
+                median(bare99),
+                {},
+                {{"target", std::string("<=5 ms")},
+                 {"met", median(ours99) <= limit_ms},
+                 {"rounds", double{rounds}},
+                 {"requests_per_second", double{requests_per_second}},
+                 {"relayed_per_second", double{appends_per_second * events_per_append}}}});
+}
+
+}  // namespace postrider::bench
+
+#endif

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/cli/audit.hpp"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <iostream>
+#include <string_view>
+
+#include "app/api/audit_api.hpp"
+#include "app/cli/exit_codes.hpp"
+#include "core/utf8.hpp"
+#include "postrider/error.hpp"
+#include "storage/audit_store.hpp"
+
+namespace postrider::cli {
+namespace {
+
+/// Say where and how, not what; or nothing that anybody would ask for later.
+constexpr std::array<std::string_view, 6> left_out{"storage", "schema", "config", "output", "yes", "help"};
+/// What they carry belongs to the event, and may be as large as that.
+constexpr std::array<std::string_view, 2> payloads{"data", "header"};
+
+bool among(std::span<const std::string_view> names, const CLI::Option& option) {
+  const std::vector<std::string>& own = option.get_lnames();
+  return std::any_of(own.begin(), own.end(), [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  });
+}
+
+/// As one would type it.
+std::string quoted(const std::string& value) {
+  const bool plain = !value.empty() && value.find_first_of(" \t\n'\"\\$*?;&|<>()") == std::string::npos;
+  if (plain) return value;
+  std::string text = "'";
+  for (const char c : value) c == '\'' ? text += "'\\''" : text += c;
+  return text + "'";
+}
+
+const CLI::App& innermost(const CLI::App& app) {
+  const std::vector<CLI::App*> chosen = app.get_subcommands();
+  return chosen.empty() ? app : innermost(*chosen.front());
+}
+
+bool is_dry_run(const CLI::App& command) {
+  const CLI::Option* const option = command.get_option_no_throw("--dry-run");
+  return option != nullptr && option->count() > 0;
+}
+
+/// What was refused, or never reached the tables, has changed nothing. The rest may have: by one of several
+/// steps, or unknown to us.
+bool may_have_changed(const Error& error) {
+  if (error.in_doubt() || error.connection_lost()) return true;
+  return api::problem_of(error).status >= 500 && error.code() != ErrorCode::unavailable &&
+         error.code() != ErrorCode::schema;
+}
+
+}  // namespace
+
+std::string command_line_user() {
+  constexpr std::string_view way = " via cli";
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host = {"host"};
+  std::array<char, 4096> buffer{};
+  passwd entry{};
+  passwd* found = nullptr;
+  const bool known = ::getpwuid_r(::geteuid(), &entry, buffer.data(), buffer.size(), &found) == 0;
+  const std::string user =
+      known && found != nullptr ? std::string(found->pw_name) : "uid " + std::to_string(::geteuid());
+  const std::string name = utf8_repaired(user + "@" + host.data());
+  return std::string(utf8_prefix(name, AuditEntry::who_chars - way.size())) + std::string(way);
+}
+
+std::string given_text(const CLI::App& command) {
+  std::string text;
+  for (const CLI::App* at = &command; at->get_parent() != nullptr; at = at->get_parent()) {
+    if (!text.empty()) text.insert(0, 1, ' ');
+    text.insert(0, at->get_name());
+  }
+  for (const CLI::Option* const option : command.get_options([](const CLI::Option*) { return true; })) {
+    if (option->count() == 0 || among(left_out, *option)) continue;
+    const std::string name = option->get_positional() ? "" : option->get_name();
+    if (option->get_expected_min() == 0 || option->get_type_size_max() == 0) {  // a flag
+      text += " " + name;
+      continue;
+    }
+    for (const std::string& value : option->results()) {
+      text += (name.empty() ? "" : " " + name) + " " + (among(payloads, *option) ? "…" : quoted(value));
+    }
+  }
+  return text;
+}
+
+int run_chosen(const CLI::App& app, const Chosen& chosen) {
+  const CLI::App& command = innermost(app);
+  const auto change = chosen.changes.find(&command);
+  if (change == chosen.changes.end() || is_dry_run(command)) return chosen.run();
+  std::unique_ptr<Storage> storage;
+  const auto write = api::audit_writer(
+      [&] {
+        storage = change->second();
+        return storage.get();
+      },
+      log_to_stderr(LogLevel::warning));
+  const auto note = [&](const std::string& what) {
+    std::cout << std::flush;  // what was done is not held back by how long it takes to note it
+    write({.at = Clock::system().now(), .who = command_line_user(), .what = what});
+  };
+  try {
+    const int code = chosen.run();
+    if (code == exit_ok) note(given_text(command));
+    return code;
+  } catch (const Error& error) {
+    if (may_have_changed(error)) note("tried, and failed: " + given_text(command));
+    throw;
+  }
+}
+
+}  // namespace postrider::cli

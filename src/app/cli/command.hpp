@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// How commands come into the program: each `add_…` describes its options to CLI11 and says what to run.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "postrider/storage.hpp"
+
+namespace postrider::cli {
+
+/// What the command line asks for.
+struct Chosen {
+  std::function<int()> run{};
+  /// Commands that change something (events that are published or appended are none: they are in tables of
+  /// their own), each with the way to the database whose audit is told. See run_chosen.
+  std::map<const CLI::App*, std::function<std::unique_ptr<Storage>()>> changes{};
+};
+
+/// Runs `run(options)` when `command` was given; the options live until then.
+template <class Options, class Run>
+void when_chosen(CLI::App& command, Chosen& chosen, std::shared_ptr<Options> options, Run run) {
+  command.callback([&chosen, options = std::move(options), run = std::move(run)] {
+    chosen.run = [options, run] { return run(*options); };
+  });
+}
+
+/// The group of options that many commands have alike: documents tell them once.
+inline constexpr const char* common_options = "Common options";
+
+/// Several commands in one, of which one must be given.
+inline CLI::App& add_group(CLI::App& app, const std::string& name, const std::string& help) {
+  CLI::App& group = *app.add_subcommand(name, help);
+  group.require_subcommand(1);
+  return group;
+}
+
+/// --storage and --schema.
+inline void add_storage_options(CLI::App& command, std::string& storage, std::string& schema,
+                                bool required = true) {
+  command.add_option("--storage", storage, "sqlite:events.db, postgresql://..., mariadb://...")
+      ->type_name("URL")
+      ->required(required);
+  command.add_option("--schema", schema, "Schema (PostgreSQL) or table prefix of the tables")
+      ->type_name("NAME")
+      ->capture_default_str();
+}
+
+void add_eventlog_command(CLI::App& app, Chosen& chosen);
+void add_serve_commands(CLI::App& app, Chosen& chosen);  ///< serve, config, token
+void add_relay_commands(CLI::App& app, Chosen& chosen);  ///< topics, leaders
+void add_migrate_command(CLI::App& app, Chosen& chosen);
+void add_publish_command(CLI::App& app, Chosen& chosen);
+void add_status_command(CLI::App& app, Chosen& chosen);
+void add_tail_command(CLI::App& app, Chosen& chosen);
+void add_spill_command(CLI::App& app, Chosen& chosen);
+void add_doctor_command(CLI::App& app, Chosen& chosen);
+void add_verify_command(CLI::App& app, Chosen& chosen);
+void add_check_command(CLI::App& app, Chosen& chosen);
+void add_bench_command(CLI::App& app, Chosen& chosen);
+void add_explain_command(CLI::App& app, Chosen& chosen);
+void add_dev_command(CLI::App& app, Chosen& chosen);
+void add_demo_command(CLI::App& app, Chosen& chosen);  ///< in app/demo
+/// completion, man: made of all that was added to `app` before they run.
+void add_self_description(CLI::App& app, Chosen& chosen, const std::string& version);
+void add_outbox_commands(CLI::App& app, Chosen& chosen);  ///< outbox, dead
+void add_queue_commands(CLI::App& app, Chosen& chosen);
+void add_store_commands(CLI::App& app, Chosen& chosen);  ///< store, projections
+
+}  // namespace postrider::cli

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the commands do, on every database.
+#include <gmock/gmock.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "app/cli/cli_fixture.hpp"
+#include "postrider/event_queue.hpp"
+#include "postrider/event_store.hpp"
+#include "postrider/outbox.hpp"
+#include "storage/outbox_search_store.hpp"
+#include "storage/outbox_store.hpp"
+#include "storage/progress_store.hpp"
+#include "support/places.hpp"
+
+namespace postrider::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+using namespace std::chrono_literals;
+
+class CommandsTest : public CliTest {
+ protected:
+  /// Publishes, and lets it die.
+  std::string dead(const std::string& type, const std::string& error) {
+    const std::string id = publish(type);
+    const std::vector<ClaimedEvent> claimed =
+        storage().outbox_store().claim({.owner = "test", .lease = 60s, .limit = 100});
+    std::vector<Completion> results;
+    for (const ClaimedEvent& one : claimed) {
+      results.push_back(
+          {.lease = one.lease, .kind = Completion::Kind::dead, .failed = Attempt{3}, .error = error});
+    }
+    EXPECT_EQ(storage().outbox_store().complete(results), results.size());
+    return id;
+  }
+  std::string publish(const std::string& type) {
+    const Said said = run({"publish", type, "--data", R"({"n":1})"});
+    EXPECT_EQ(said.code, 0) << said.err;
+    return said.out.substr(0, said.out.find('\n'));
+  }
+  std::int64_t count(const char* name) { return json({"outbox", "counts"}).at(name).as_int64(); }
+};
+POSTRIDER_FOR_EACH_BACKEND(CommandsTest);
+
+TEST_P(CommandsTest, PublishesIntoTheOutboxWithAllThatAnEventHas) {
+  const Said said =
+      run({"publish", "--header", "h=a=b", "--header", "i=", "OrderPlaced", "--data", "-", "--aggregate",
+           "Order/4/2", "--tenant", "t", "--key", "k", "--id", "abc", "--delay", "1h"},
+          "{\"id\": 1}\n");
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_EQ(said.out, "abc\n");
+  const boost::json::value shown = json({"outbox", "show", "abc"});
+  EXPECT_EQ(shown.at("type"), "OrderPlaced");
+  EXPECT_EQ(shown.at("payload"), "{\"id\": 1}");
+  EXPECT_EQ(shown.at("aggregateType"), "Order");
+  EXPECT_EQ(shown.at("aggregateId"), "4/2");
+  EXPECT_EQ(shown.at("tenantId"), "t");
+  EXPECT_EQ(shown.at("orderingKey"), "k");
+  EXPECT_EQ(shown.at("headers").at("h"), "a=b");
+  EXPECT_EQ(shown.at("headers").at("i"), "");
+  EXPECT_EQ(shown.at("status"), "NEW");
+  EXPECT_GT(shown.at("availableAt").as_string(), shown.at("createdAt").as_string());
+}
+
+TEST_P(CommandsTest, ARepeatedIdIsPublishedOnce) {
+  EXPECT_EQ(json({"publish", "T", "--id", "x"}).at("status"), "created");
+  EXPECT_EQ(json({"publish", "T", "--id", "x"}).at("status"), "duplicate");
+  EXPECT_EQ(count("pending"), 1);
+}
+
+TEST_P(CommandsTest, RefusesWhatIsNoEventAndStoresNothing) {
+  const Said bad = run({"publish", "T", "--data", "{bad"});
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_THAT(bad.err, HasSubstr("not valid JSON"));
+  EXPECT_EQ(run({"publish", "T", "--data", "@/no/such/file"}).code, 1);
+  EXPECT_EQ(run({"publish", "T", "--aggregate", "Order"}).code, 1);
+  EXPECT_EQ(run({"publish"}).code, 2);
+  EXPECT_EQ(run({"publish", "T", "--delay", "1h", "--deliver-at", "2026-06-01T10:15:30Z"}).code, 2);
+  EXPECT_EQ(count("pending"), 0);
+}
+
+TEST_P(CommandsTest, HostileNamesReachTheTerminalAsText) {
+  // A colour, a title, CSI as one character, an override of the direction.
+  const std::string evil = "Evil\x1b[31m\x1b]0;owned\x07\xC2\x9B\x31m\xE2\x80\xAE";
+  const std::string id = dead(evil, evil);
+  EXPECT_EQ(run({"store", "append", evil, "--tag", "k=" + evil}).code, 0);
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"outbox", "list"},
+                                             {"outbox", "show", id},
+                                             {"dead", "list"},
+                                             {"dead", "groups"},
+                                             {"tail"},
+                                             {"tail", "--from", "outbox"},
+                                             {"store", "read"},
+                                             {"dead", "show", id}}) {
+    const Said said = run(command);
+    EXPECT_EQ(said.code, 0) << said.err;
+    EXPECT_THAT(said.out, HasSubstr("Evil\\x1b[31m")) << command.back();
+    EXPECT_THAT(said.out, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\x07")), Not(HasSubstr("\xC2\x9B")),
+                                Not(HasSubstr("\xE2\x80\xAE"))))
+        << command.back();
+  }
+}
+
+TEST_P(CommandsTest, ListsWhatIsInTheOutboxByStatus) {
+  const std::string died = dead("Old", "no route");
+  const std::string fresh = publish("New");
+  EXPECT_EQ(json({"outbox", "list"}).as_array().size(), 2U);
+  const boost::json::array news = json({"outbox", "list", "--status", "new"}).as_array();
+  ASSERT_EQ(news.size(), 1U);
+  EXPECT_EQ(std::string(news[0].at("id").as_string()), fresh);
+  const boost::json::array deads = json({"outbox", "list", "--status", "DEAD", "--type", "Old"}).as_array();
+  ASSERT_EQ(deads.size(), 1U);
+  EXPECT_EQ(std::string(deads[0].at("id").as_string()), died);
+  EXPECT_EQ(deads[0].at("lastError"), "no route");
+  EXPECT_TRUE(json({"outbox", "list", "--status", "done"}).as_array().empty());
+  EXPECT_EQ(run({"outbox", "list", "--status", "lost"}).code, 2);
+}
+
+TEST_P(CommandsTest, DeadLettersAreGroupedEditedAndReplayed) {
+  const std::string one = dead("A", "HTTP 500 of request 1");
+  dead("A", "HTTP 500 of request 2");
+  dead("B", "refused");
+  const boost::json::array groups = json({"dead", "groups"}).as_array();
+  ASSERT_EQ(groups.size(), 2U);
+  EXPECT_EQ(groups[0].at("events"), 2);
+  EXPECT_EQ(groups[0].at("pattern"), "HTTP # of request #");
+
+  EXPECT_EQ(run({"dead", "replay"}).code, 1) << "it must be said which";
+  EXPECT_EQ(json({"dead", "replay", "--type", "A", "--dry-run"}).at("events"), 2);
+  EXPECT_EQ(count("dead"), 3);
+  EXPECT_EQ(json({"dead", "edit", one, "--data", R"({"n":2})"}).at("payload"), R"({"n":2})");
+  EXPECT_EQ(json({"dead", "replay", "--type", "A"}).at("events"), 2);
+  EXPECT_EQ(count("dead"), 1);
+  EXPECT_EQ(count("pending"), 2);
+  EXPECT_EQ(json({"outbox", "show", one}).at("payload"), R"({"n":2})");
+  EXPECT_EQ(run({"dead", "show", one}).code, 1) << "it is not dead any more";
+  EXPECT_EQ(json({"dead", "replay", "--error", "refused", "--before", "1h"}).at("events"), 0)
+      << "it died just now";
+  EXPECT_EQ(json({"dead", "purge", "--older-than", "1d"}).at("events"), 0);
+}
+
+TEST_P(CommandsTest, ReplayWithARateTakesEachOnceAndSpreadsThem) {
+  for (int i = 0; i < 3; ++i) dead("A", "down");
+  const boost::json::value answer = json({"dead", "replay", "--all", "--rate", "4"});
+  EXPECT_EQ(answer.at("events"), 3);
+  EXPECT_EQ(answer.at("left"), 0);
+  EXPECT_EQ(answer.at("seconds").to_number<double>(), 0.75);
+  EXPECT_EQ(count("dead"), 0);
+  const OutboxPage pending = storage().outbox_search_store().search({.list = OutboxList::pending});
+  ASSERT_EQ(pending.records.size(), 3U);
+  EXPECT_GE(pending.records[2].available_at - pending.records[0].available_at, 500ms);
+}
+
+TEST_P(CommandsTest, TheQueueIsListedRequeuedCancelledAndReplayed) {
+  EventQueue queue(storage());
+  const QueueId first = queue.publish(Event::json("Job", R"({"n":1})")).id();
+  queue.publish(Event::json("Job", R"({"n":2})"));
+  ASSERT_TRUE(queue.poll().has_value());
+  EXPECT_EQ(json({"queue", "counts"}).at("processing"), 1);
+  EXPECT_EQ(json({"queue", "list"}).as_array().size(), 2U);
+  EXPECT_EQ(json({"queue", "list", "--status", "PROCESSING"}).as_array().size(), 1U);
+  EXPECT_TRUE(json({"queue", "stuck"}).as_array().empty());
+  const std::string id = std::to_string(static_cast<std::int64_t>(first));
+  EXPECT_EQ(json({"queue", "show", id}).at("payload"), R"({"n":1})");
+  EXPECT_EQ(run({"queue", "requeue"}).code, 1) << "it must be said which";
+  EXPECT_EQ(json({"queue", "requeue", "--id", id}).at("events"), 1);
+  EXPECT_EQ(json({"queue", "counts"}).at("processing"), 0);
+  EXPECT_EQ(json({"queue", "cancel", "--all", "--reason", "test", "--dry-run"}).at("events"), 2);
+  EXPECT_EQ(json({"queue", "cancel", "--all", "--reason", "test"}).at("events"), 2);
+  const boost::json::array log = json({"queue", "log"}).as_array();
+  ASSERT_EQ(log.size(), 2U);
+  EXPECT_EQ(log[0].at("status"), "FAILED");
+  EXPECT_THAT(run({"tail", "--from", "log"}).out, HasSubstr("FAILED  Job"));
+  EXPECT_EQ(json({"queue", "replay", "--type", "Job"}).at("events"), 2);
+  EXPECT_EQ(json({"queue", "counts"}).at("pending"), 2);
+  EXPECT_EQ(json({"queue", "purge", "--older-than", "1d"}).at("events"), 0);
+  EXPECT_EQ(json({"queue", "release", "--all"}).at("events"), 0);
+  EXPECT_EQ(run({"queue", "show", "999999"}).code, 1);
+  EXPECT_EQ(run({"queue", "list", "--status", "NONE"}).code, 1);
+}
+
+TEST_P(CommandsTest, TheStoreIsReadAndAppendedToOnACondition) {
+  EXPECT_EQ(json({"store", "append", "Opened", "--tag", "account=1"}).at("lastPosition"), 1);
+  const Said refused =
+      run({"store", "append", "Opened", "--tag", "account=1", "--fail-if-tag", "account=1", "-o", "json"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_EQ(refused.json().at("appendConditionFailed"), true);
+  EXPECT_EQ(
+      json({"store", "append", "Closed", "--tag", "account=2", "--fail-if-tag", "account=1", "--after", "1"})
+          .at("lastPosition"),
+      2);
+  EXPECT_EQ(json({"store", "head"}).at("head"), 2);
+  EXPECT_EQ(json({"store", "read"}).as_array().size(), 2U);
+  EXPECT_EQ(json({"store", "read", "--tag", "account=2"}).as_array().at(0).at("type"), "Closed");
+  EXPECT_EQ(json({"store", "read", "--type", "Opened", "--type", "Closed", "--after", "1"}).as_array().size(),
+            1U);
+  EXPECT_EQ(json({"store", "read", "--backwards", "--limit", "1"}).as_array().at(0).at("position"), 2);
+  EXPECT_EQ(run({"store", "read", "--follow", "--limit", "2", "-o", "json"}).code, 0) << "enough is an end";
+}
+
+TEST_P(CommandsTest, DeadLettersOfTheRelayAreListedAndDiscarded) {
+  (void)run({"store", "append", "Refused", "--tag", "wallet=1", "--data", R"({"n":1})"});
+  storage().progress_store().add(std::vector<NewPair>{{{"wallets", "kafka"}, Position{0}}});
+  for (const char* const row : {"'wallets', 'kafka', 1, 'bad\x1b[31m'", "'wallets', 'kafka', 2, 'gone'",
+                                "'other', 'kafka', 1, 'bad'"}) {
+    sql("insert into " + table("outbox_dead_letter") +
+        " (topic, publisher, position, error, failed_at) select " + row + ", created_at from " +
+        table("outbox_topic_progress"));
+  }
+  const boost::json::array all = json({"topics", "dead"}).as_array();
+  ASSERT_EQ(all.size(), 3U);
+  const boost::json::array some = json({"topics", "dead", "--topic", "wallets", "--limit", "1"}).as_array();
+  ASSERT_EQ(some.size(), 1U);
+  EXPECT_EQ(some[0].at("position"), 1);
+  EXPECT_EQ(some[0].at("event").at("type"), "Refused");
+  EXPECT_EQ(some[0].at("event").at("payload"), R"({"n":1})");
+  EXPECT_EQ(json({"topics", "dead", "--topic", "wallets", "--after", "1"}).as_array().at(0).at("event"),
+            nullptr);
+  const Said table = run({"topics", "dead"});
+  EXPECT_THAT(table.out, AllOf(HasSubstr("Refused"), HasSubstr("(removed)"), HasSubstr("bad\\x1b[31m"),
+                               Not(HasSubstr("\x1b"))));
+
+  EXPECT_EQ(run({"topics", "discard"}).code, 1) << "it must be said which";
+  EXPECT_EQ(json({"topics", "discard", "--all", "--dry-run"}).at("events"), 3);
+  EXPECT_EQ(json({"topics", "discard", "--topic", "wallets", "--until", "1"}).at("events"), 1);
+  EXPECT_THAT(run({"topics", "discard", "--publisher", "kafka"}).out, HasSubstr("2 dead letters discarded"));
+  EXPECT_TRUE(json({"topics", "dead"}).as_array().empty());
+  EXPECT_EQ(json({"store", "head"}).at("head"), 1) << "the event stays";
+}
+
+TEST_P(CommandsTest, StatusSaysHowEverythingStands) {
+  dead("A", "x");
+  publish("B");
+  (void)run({"store", "append", "C"});
+  const boost::json::value status = json({"status"});
+  EXPECT_EQ(status.at("outbox").at("dead"), 1);
+  EXPECT_EQ(status.at("outbox").at("pending"), 1);
+  EXPECT_EQ(status.at("store").at("head"), 1);
+  EXPECT_EQ(status.at("schemaVersion"), status.at("schemaNeeded"));
+  EXPECT_THAT(run({"status"}).out,
+              AllOf(HasSubstr("1 pending (0 retrying), 0 done, 1 dead"), HasSubstr("leaders")));
+}
+
+TEST_P(CommandsTest, MigrateGoesUpAndDownAndSaysSo) {
+  const boost::json::value nothing = json({"migrate"});
+  EXPECT_EQ(nothing.at("from"), nothing.at("to"));
+  EXPECT_EQ(run({"migrate", "--to", "0"}).code, 1) << "tables are not dropped without a word";
+  const Said plan = run({"migrate", "--to", "0", "--dry-run"});
+  EXPECT_EQ(plan.code, 0);
+  EXPECT_THAT(plan.out, HasSubstr("DROP TABLE"));
+  EXPECT_EQ(json({"outbox", "counts"}).at("pending"), 0) << "nothing has happened";
+  EXPECT_EQ(json({"migrate", "--to", "0", "--yes"}).at("to"), 0);
+  EXPECT_EQ(run({"outbox", "counts"}).code, 1);
+  const boost::json::value status = json({"status"});
+  EXPECT_EQ(status.at("schemaVersion"), 0);
+  EXPECT_THAT(run({"status"}).out, HasSubstr("postrider migrate"));
+  EXPECT_THAT(run({"migrate"}).out, HasSubstr("version 0 → "));
+  EXPECT_EQ(json({"outbox", "counts"}).at("pending"), 0);
+}
+
+class FollowTest : public CommandsTest {
+ protected:
+  std::unique_ptr<test::ChildProcess> follow(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), test::program_path());
+    return std::make_unique<test::ChildProcess>(arguments, line_.environment);
+  }
+};
+POSTRIDER_FOR_EACH_BACKEND(FollowTest);
+
+TEST_P(FollowTest, TailFollowsEachSourceAndEndsWithASignal) {
+  struct Source {
+    const char* name;
+    std::function<void(const std::string&)> add;
+  };
+  EventQueue queue(storage());
+  const std::vector<Source> sources{{"store",
+                                     [&](const std::string& type) {
+                                       EXPECT_EQ(run({"store", "append", type}).code, 0);
+                                     }},
+                                    {"outbox", [&](const std::string& type) { publish(type); }},
+                                    {"log", [&](const std::string& type) {
+                                       queue.publish(Event::json(type, "{}"));
+                                       queue.finalize(queue.poll().value().claim);
+                                     }}};
+  for (const Source& source : sources) {
+    source.add("Before");
+    const auto child = follow({"tail", "-f", "--from", source.name, "-n", "1"});
+    EXPECT_THAT(child->read_line().value_or(""), HasSubstr("Before")) << source.name;
+    source.add("After");
+    EXPECT_THAT(child->read_line().value_or(""), HasSubstr("After")) << source.name;
+    child->signal(SIGINT);
+    EXPECT_TRUE(child->wait().value().ok()) << source.name;
+  }
+}
+
+TEST_P(FollowTest, AReaderWhoLeavesIsAGoodEnd) {
+  publish("A");
+  for (const char* const command : {"tail -f --from outbox", "status --watch -o json", "store read -f"}) {
+    (void)run({"store", "append", "B"});
+    // What the program ends with, by the shell's own account; the reader leaves after one line.
+    test::ChildProcess child(
+        {"/bin/bash", "-c",
+         test::program_path() + " " + command + " | head -n 1 >/dev/null; echo ended ${PIPESTATUS[0]}"},
+        line_.environment);
+    EXPECT_EQ(child.read_line().value_or(""), "ended 0") << command;
+  }
+}
+
+TEST_P(FollowTest, StatusWatchesUntilASignal) {
+  const auto child = follow({"status", "--watch", "-o", "json"});
+  EXPECT_THAT(child->read_line().value_or(""), StartsWith("{\"at\""));
+  EXPECT_THAT(child->read_line().value_or(""), StartsWith("{\"at\""));
+  child->signal(SIGTERM);
+  EXPECT_TRUE(child->wait().value().ok());
+}
+
+}  // namespace
+}  // namespace postrider::cli

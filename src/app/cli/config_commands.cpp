@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// postrider config check, postrider config print
+#include "app/cli/config_commands.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <boost/json.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <system_error>
+
+#include "app/cli/admin_options.hpp"
+#include "app/config/daemon_config.hpp"
+#include "app/daemon/daemon.hpp"
+#include "core/utf8.hpp"
+#include "postrider/error.hpp"
+#include "postrider/open.hpp"
+
+namespace postrider::cli {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+struct ConfigOptions {
+  std::string path{};
+  Format format = Format::table;
+};
+
+/// A folder for as long as this object lives.
+class ScratchFolder {
+ public:
+  ScratchFolder() {
+    std::string name = (fs::temp_directory_path() / "postrider-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) {
+      throw Error(ErrorCode::unavailable, "cannot make a folder in " + fs::temp_directory_path().string(),
+                  std::generic_category().message(errno), "set TMPDIR to one that can be written to");
+    }
+    path_ = name;
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  [[nodiscard]] std::string file(const char* name) const { return (path_ / name).string(); }
+
+ private:
+  fs::path path_;
+};
+
+/// Whether opening the database would make its file, which is for `serve` to do.
+bool would_make_file(const std::string& url) {
+  const std::optional<std::string> path = sqlite_file(url);
+  if (!path) return false;
+  std::error_code error;
+  const fs::path whole = fs::absolute(*path, error);
+  return !error && !fs::exists(whole, error) && ::access(whole.parent_path().c_str(), W_OK) == 0;
+}
+
+std::string_view origin_text(config::Effective::Origin origin) {
+  switch (origin) {
+    case config::Effective::Origin::standard:
+      return "default";
+    case config::Effective::Origin::file:
+      return "file";
+    case config::Effective::Origin::environment:
+      return "environment";
+  }
+  return {};
+}
+
+/// The values are texts, numbers, flags and lists as JSON writes them, too.
+json::array as_json(const std::vector<config::Effective>& effective) {
+  json::array all;
+  for (const config::Effective& one : effective) {
+    all.push_back({{"table", one.table},
+                   {"name", one.name},
+                   {"value", json::parse(utf8_repaired(one.value))},
+                   {"origin", origin_text(one.origin)}});
+  }
+  return all;
+}
+
+CLI::App& add_config_command(CLI::App& group, const char* name, const char* help, ConfigOptions& options) {
+  CLI::App& command = *group.add_subcommand(name, help);
+  add_config_option(command, options.path);
+  return command;
+}
+
+}  // namespace
+
+void add_config_option(CLI::App& command, std::string& path) {
+  command.add_option("-c,--config", path, "The configuration, a TOML file (see docs/daemon.md)")
+      ->type_name("FILE")
+      ->envname("POSTRIDER_CONFIG")
+      ->required();
+}
+
+void add_config_commands(CLI::App& app, Chosen& chosen) {
+  CLI::App& group = add_group(app, "config", "Look at a configuration");
+  auto checked = std::make_shared<ConfigOptions>();
+  when_chosen(add_config_command(group, "check", "Say whether serve would take it", *checked), chosen,
+              checked, [](const ConfigOptions& options) { return check_config(options.path); });
+  auto printed = std::make_shared<ConfigOptions>();
+  CLI::App& print = add_config_command(group, "print", "Say what is in force, without secrets", *printed);
+  print.add_option("-o,--output", printed->format, "toml or json")
+      ->type_name("FORMAT")
+      ->transform(CLI::CheckedTransformer(
+                      std::map<std::string, Format>{{"toml", Format::table}, {"json", Format::json}})
+                      .description(""));
+  when_chosen(print, chosen, printed,
+              [](const ConfigOptions& options) { return print_config_of(options.path, options.format); });
+}
+
+int check_config(const std::string& path, const char* const* environment) {
+  config::DaemonConfig config = config::read_daemon_config(path, environment).config;
+  std::optional<ScratchFolder> scratch;
+  if (would_make_file(config.storage.url)) {
+    config.storage.url = "sqlite:" + scratch.emplace().file("check.db");
+  }
+  const daemon::Daemon daemon(std::move(config), [](LogLevel, std::string_view) {});
+  std::cout << "postrider: " << path << " is fine" << std::endl;
+  return 0;
+}
+
+int print_config_of(const std::string& path, Format format, const char* const* environment) {
+  config::ReadConfig read = config::read_daemon_config(path, environment);
+  for (config::Effective& one : read.effective) {
+    // One with references shows these; what stands around them may be a password.
+    if (one.table != "storage" || one.name != "url" || one.value != "\"***\"") continue;
+    const std::string& url = read.config.storage.url;
+    try {
+      // Only a password in it is secret, and drivers know where that stands. They connect when they are first
+      // used; that of SQLite, whose URLs have none, would make the file.
+      one.value = config::toml_text(
+          url.starts_with("sqlite:") ? url : open(url, read.config.storage.options)->name());
+    } catch (const Error&) {
+      // No driver understands it: then it stays hidden.
+    }
+  }
+  if (format == Format::json) {
+    std::cout << json::serialize(as_json(read.effective)) << '\n';
+  } else {
+    std::cout << config::print_config(read.effective);
+  }
+  return 0;
+}
+
+}  // namespace postrider::cli

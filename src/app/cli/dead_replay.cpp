@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <boost/json.hpp>
+#include <chrono>
+#include <iostream>
+
+#include "app/cli/dead_filter.hpp"
+#include "app/cli/event_input.hpp"
+#include "app/cli/terminal.hpp"
+#include "core/wording.hpp"
+#include "postrider/error.hpp"
+
+namespace postrider::cli {
+namespace {
+
+namespace json = boost::json;
+
+/// From so many on somebody at a terminal is asked first.
+constexpr std::int64_t many = 100;
+/// Of one call: so often the bar moves, and so soon an interrupt is heeded.
+constexpr std::int64_t some = 10'000;
+
+/// Never more than there were at first: what dies again meanwhile is not revived over and over.
+Replayed replay(OutboxAdmin& admin, const DeadLetterFilter& filter, std::int64_t all, std::int64_t rate) {
+  Progress progress("replaying");
+  ReplayOptions options;
+  if (rate > 0) options.rate = static_cast<std::int32_t>(rate);
+  Replayed sum{.left = all};
+  while (sum.events < all) {
+    options.at_most = static_cast<std::size_t>(std::min(all - sum.events, some));
+    const Replayed now = admin.replay_some(filter, options);
+    sum.events += now.events;
+    sum.left = now.left;
+    sum.next_in = now.next_in;
+    if (now.events == 0) break;  // somebody else was quicker
+    options.start_in = now.next_in;
+    progress.show(sum.events, all);
+  }
+  return sum;
+}
+
+void say(const DeadOptions& options, const Replayed& replayed) {
+  const auto seconds = std::chrono::duration<double>(replayed.next_in).count();
+  if (options.format == Format::json) {
+    std::cout << json::serialize(json::object{{"dryRun", options.dry_run},
+                                              {"events", replayed.events},
+                                              {"left", replayed.left},
+                                              {"seconds", seconds}})
+              << '\n';
+    return;
+  }
+  std::cout << "postrider: " << counted(static_cast<std::size_t>(replayed.events), "dead letter")
+            << (options.dry_run ? " would be delivered again" : " will be delivered again");
+  if (seconds >= 1) std::cout << ", the last in " << static_cast<std::int64_t>(seconds) << " s";
+  std::cout << '\n';
+}
+
+}  // namespace
+
+void add_dead_filter(CLI::App& command, DeadOptions& options) {
+  command.add_option("--id", options.ids, "This one; may be given several times")
+      ->allow_extra_args(false)
+      ->type_name("ID");
+  command.add_option("--type", options.type, "Of this type")->type_name("TYPE");
+  command.add_option("--aggregate", options.aggregate, "Order, or Order/42")->type_name("TYPE[/ID]");
+  command.add_option("--tenant", options.tenant, "Of this tenant")->type_name("ID");
+  command.add_option("--error", options.error, "With this text in their error")->type_name("TEXT");
+  command.add_option("--after", options.after, "Dead since this time, or for at most so long: 1h")
+      ->type_name("TIME|AGE");
+  command.add_option("--before", options.before, "Dead before this time, or for so long: 7d")
+      ->type_name("TIME|AGE");
+}
+
+DeadLetterFilter filter_of(const DeadOptions& options) {
+  DeadLetterFilter filter;
+  if (!options.ids.empty()) {
+    std::vector<EventId> ids;
+    for (const std::string& id : options.ids) ids.emplace_back(id);
+    filter.ids = std::move(ids);
+  }
+  const auto set = [](std::optional<std::string>& to, const std::string& from) {
+    if (!from.empty()) to = from;
+  };
+  set(filter.type, options.type);
+  set(filter.tenant_id, options.tenant);
+  set(filter.error_contains, options.error);
+  const std::size_t slash = options.aggregate.find('/');
+  set(filter.aggregate_type, options.aggregate.substr(0, slash));
+  if (slash != std::string::npos) filter.aggregate_id = options.aggregate.substr(slash + 1);
+  filter.died_after = time_or_age("--after", options.after);
+  filter.died_before = time_or_age("--before", options.before);
+  return filter;
+}
+
+void require_choice(const DeadOptions& options) {
+  const bool chosen = !options.ids.empty() || !options.type.empty() || !options.aggregate.empty() ||
+                      !options.tenant.empty() || !options.error.empty() || !options.after.empty() ||
+                      !options.before.empty();
+  if (chosen || options.all) return;
+  throw Error(ErrorCode::invalid_argument, "cannot tell which dead letters are meant", "there is no filter",
+              "name some (--id, --type, --error …), or say --all");
+}
+
+int replay_dead(const DeadOptions& options) {
+  require_choice(options);
+  const DeadLetterFilter filter = filter_of(options);
+  const std::unique_ptr<Storage> storage = open_for(options);
+  OutboxAdmin admin(storage->outbox_admin_store());
+  const std::int64_t all = admin.count_dead_letters(filter);
+  if (options.dry_run) {
+    say(options, {.events = all, .left = all});
+    return 0;
+  }
+  if (all >= many && !options.yes && can_ask() &&
+      !ask("deliver " + std::to_string(all) + " dead letters again?")) {
+    std::cerr << "postrider: nothing was done\n";
+    return 1;
+  }
+  say(options, replay(admin, filter, all, options.rate));
+  return 0;
+}
+
+}  // namespace postrider::cli

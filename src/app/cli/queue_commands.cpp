@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// postrider queue …
+#include <array>
+#include <boost/json.hpp>
+#include <iostream>
+
+#include "app/api/counts_json.hpp"
+#include "app/api/record_json.hpp"
+#include "app/cli/admin_options.hpp"
+#include "core/age.hpp"
+#include "core/wording.hpp"
+#include "postrider/error.hpp"
+#include "postrider/event_log.hpp"
+#include "postrider/queue_admin.hpp"
+#include "storage/queue_store.hpp"
+
+namespace postrider::cli {
+namespace {
+
+namespace json = boost::json;
+
+/// Rows come with their payloads: few at a time.
+constexpr std::size_t page_size = 50;
+
+struct QueueCommandOptions : AdminOptions {
+  std::vector<std::int64_t> ids{};
+  std::vector<std::string> event_ids{};
+  std::vector<std::string> types{};
+  std::vector<std::string> statuses{};
+  std::string tenant{};
+  std::string older_than{};
+  std::string error{};
+  std::optional<std::int32_t> attempts{};
+  std::string stuck_for{};
+  bool quarantined = false;
+  bool delayed = false;
+  bool all = false;
+  bool dry_run = false;
+  std::string reason = "cancelled from the command line";
+  std::size_t limit = 100;
+  std::int64_t after = 0;
+  std::int64_t id = 0;
+  bool even_unread = false;
+};
+
+QueueStatus status_of(const std::string& text) {
+  for (const QueueStatus status : {QueueStatus::pending, QueueStatus::processing, QueueStatus::completed,
+                                   QueueStatus::completed_with_errors, QueueStatus::failed}) {
+    if (text == to_string(status)) return status;
+  }
+  throw Error(ErrorCode::invalid_argument, "--status '" + text + "' is refused", "there is no such status",
+              "there are PENDING and PROCESSING in the queue; COMPLETED, COMPLETED_WITH_ERRORS and FAILED in "
+              "the log");
+}
+
+std::vector<QueueStatus> statuses_of(const std::vector<std::string>& texts) {
+  std::vector<QueueStatus> statuses;
+  statuses.reserve(texts.size());
+  for (const std::string& text : texts) statuses.push_back(status_of(text));
+  return statuses;
+}
+
+QueueFilter filter_of(const QueueCommandOptions& options) {
+  QueueFilter filter;
+  if (!options.ids.empty()) {
+    std::vector<QueueId> ids;
+    for (const std::int64_t id : options.ids) ids.push_back(QueueId{id});
+    filter.ids = std::move(ids);
+  }
+  if (!options.event_ids.empty()) {
+    std::vector<EventId> ids;
+    for (const std::string& id : options.event_ids) ids.emplace_back(id);
+    filter.event_ids = std::move(ids);
+  }
+  if (!options.types.empty()) filter.types = options.types;
+  if (!options.statuses.empty()) filter.statuses = statuses_of(options.statuses);
+  if (!options.tenant.empty()) filter.tenant_id = options.tenant;
+  if (!options.error.empty()) filter.error_contains = options.error;
+  if (!options.older_than.empty()) filter.older_than = parse_age("--older-than", options.older_than);
+  if (!options.stuck_for.empty()) filter.stuck_for = parse_age("--stuck-for", options.stuck_for);
+  filter.attempts_at_least = options.attempts;
+  if (options.quarantined) filter.quarantined = true;
+  if (options.delayed) filter.delayed = true;
+  return filter;
+}
+
+void require_choice(const QueueCommandOptions& options) {
+  const bool chosen = !options.ids.empty() || !options.event_ids.empty() || !options.types.empty() ||
+                      !options.statuses.empty() || !options.tenant.empty() || !options.error.empty() ||
+                      !options.older_than.empty() || !options.stuck_for.empty() || options.attempts ||
+                      options.quarantined || options.delayed;
+  if (chosen || options.all) return;
+  throw Error(ErrorCode::invalid_argument, "cannot tell which events are meant", "there is no filter",
+              "name some (--id, --type, --older-than …), or say --all");
+}
+
+int print_counts(Storage& storage, const QueueCommandOptions& options) {
+  QueueAdmin admin(storage);
+  const QueueFilter filter = filter_of(options);
+  json::object counts = api::counts_json(admin.counts(filter));
+  json::object attempts;
+  for (const auto& [number, events] : admin.attempts(filter)) attempts[std::to_string(number)] = events;
+  counts["attempts"] = std::move(attempts);
+  print_object(std::cout, options.format, counts, colour_wanted());
+  return 0;
+}
+
+int print_list(Storage& storage, const QueueCommandOptions& options) {
+  Table table({{"id", "ID", true},
+               {"type", "TYPE"},
+               {"status", "STATUS"},
+               {"attempts", "ATTEMPTS", true},
+               {"crashes", "CRASHES", true},
+               {"createdAt", "PUBLISHED"},
+               {"owner", "WORKER"},
+               {"quarantinedAt", "QUARANTINED"},
+               {"lastError", "LAST ERROR"}});
+  QueueAdmin admin(storage);
+  const QueueFilter filter = filter_of(options);
+  QueueId after{options.after};
+  for (std::size_t left = options.limit; left > 0;) {
+    const std::vector<QueueRecord> page = admin.list(filter, std::min(left, page_size), after);
+    if (page.empty()) break;
+    for (const QueueRecord& record : page) table.add(api::brief_json(record));
+    left -= page.size();
+    after = page.back().id;
+  }
+  table.print(std::cout, options.format, "There are none.", colour_wanted());
+  return 0;
+}
+
+/// In the queue with what its handlers have said so far, or in the log with what they said in the end.
+int show(Storage& storage, const QueueCommandOptions& options) {
+  const QueueId id{options.id};
+  if (const std::optional<QueueRecord> record = QueueAdmin(storage).find(id)) {
+    std::vector<HandlerResult> results;
+    for (QueueStore::EventState& state : storage.queue_store().load_states({&id, 1})) {
+      results.push_back(std::move(state.result));
+    }
+    json::object one = api::whole_json(*record);
+    one["results"] = api::results_json(results);
+    print_object(std::cout, options.format, one, colour_wanted());
+    return 0;
+  }
+  if (const std::optional<LogEntry> entry = EventLog(storage).find(id)) {
+    print_object(std::cout, options.format, api::whole_json(*entry), colour_wanted());
+    return 0;
+  }
+  throw Error(ErrorCode::invalid_argument, "cannot find " + std::to_string(options.id),
+              "neither the queue nor its log has an event with this id",
+              "the log's entries are removed after some time, see queue.purge-log-after");
+}
+
+int print_log(Storage& storage, const QueueCommandOptions& options) {
+  LogFilter filter;
+  if (!options.types.empty()) filter.types = options.types;
+  if (!options.statuses.empty()) filter.statuses = statuses_of(options.statuses);
+  Table table({{"seq", "SEQ", true},
+               {"id", "ID", true},
+               {"type", "TYPE"},
+               {"status", "STATUS"},
+               {"attempts", "ATTEMPTS", true},
+               {"finalizedAt", "FINISHED"},
+               {"results", "RESULTS"}});
+  EventLog log(storage);
+  LogSeq after{options.after};
+  for (std::size_t left = options.limit; left > 0;) {
+    const LogPage page = log.read(after, std::min(left, page_size), filter);
+    for (const LogEntry& entry : page.entries) table.add(api::brief_json(entry));
+    left -= page.entries.size();
+    if (page.scanned_to == after) break;
+    after = page.scanned_to;
+  }
+  table.print(std::cout, options.format, "There are none.", colour_wanted());
+  return 0;
+}
+
+void say(const QueueCommandOptions& options, std::int64_t events, std::string_view done,
+         std::string_view would) {
+  if (options.format == Format::json) {
+    std::cout << json::serialize(json::object{{"dryRun", options.dry_run}, {"events", events}}) << '\n';
+    return;
+  }
+  std::cout << "postrider: " << counted(static_cast<std::size_t>(events), "event") << ' '
+            << (options.dry_run ? would : done) << '\n';
+}
+
+int purge(Storage& storage, const QueueCommandOptions& options) {
+  const LogPurged purged =
+      QueueAdmin(storage).purge_log({.older_than = parse_age("--older-than", options.older_than),
+                                     .keep_unread = !options.even_unread,
+                                     .dry_run = options.dry_run});
+  say(options, purged.deleted, "removed from the log", "would be removed from the log");
+  if (const std::string why = purged.why(); !why.empty()) std::cerr << "postrider: " << why << '\n';
+  return 0;
+}
+
+void add_filter(CLI::App& command, QueueCommandOptions& options, bool of_log) {
+  command.add_option("--id", options.ids, "This one; may be given several times")
+      ->allow_extra_args(false)
+      ->type_name("NUMBER");
+  command.add_option("--event-id", options.event_ids, "The event's own id")
+      ->type_name("ID")
+      ->allow_extra_args(false);
+  command.add_option("--type", options.types, "Of this type")->type_name("TYPE")->allow_extra_args(false);
+  command
+      .add_option("--status", options.statuses,
+                  of_log ? "COMPLETED, COMPLETED_WITH_ERRORS, FAILED" : "PENDING, PROCESSING")
+      ->type_name("STATUS")
+      ->allow_extra_args(false);
+  command.add_option("--tenant", options.tenant, "Of this tenant")->type_name("ID");
+  command
+      .add_option("--older-than", options.older_than,
+                  of_log ? "Finished so long ago" : "Published so long ago")
+      ->type_name("AGE");
+  command.add_option("--error", options.error, "With this text in their error")->type_name("TEXT");
+  command.add_option("--attempts", options.attempts, "Tried so many times, or more")->type_name("NUMBER");
+  if (of_log) return;
+  command.add_option("--stuck-for", options.stuck_for, "In progress for so long")->type_name("AGE");
+  command.add_flag("--quarantined", options.quarantined, "Those in quarantine");
+  command.add_flag("--delayed", options.delayed, "Those that are due later");
+}
+
+void add_limit(CLI::App& command, QueueCommandOptions& options, const char* after) {
+  command.add_option("--limit", options.limit, "At most so many")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+  command.add_option("--after", options.after, after)->type_name("NUMBER")->check(CLI::NonNegativeNumber);
+}
+
+template <class Run>
+void add_change(CLI::App& queue, Chosen& chosen, const char* name, const char* help, bool of_log,
+                std::string_view done, std::string_view would, Run run) {
+  auto options = std::make_shared<QueueCommandOptions>();
+  CLI::App& command = *queue.add_subcommand(name, help);
+  add_filter(command, *options, of_log);
+  command.add_flag("--all", options->all, "All of them");
+  command.add_flag("--dry-run", options->dry_run, "Only count them");
+  if (std::string_view(name) == "cancel") {
+    command.add_option("--reason", options->reason, "What the log says about them")->type_name("TEXT");
+  }
+  when_chosen_to_change(command, chosen, options,
+                        [run, done, would](Storage& storage, const QueueCommandOptions& given) {
+                          require_choice(given);
+                          QueueAdmin admin(storage);
+                          say(given, run(admin, given), done, would);
+                          return 0;
+                        });
+}
+
+void add_changes(CLI::App& queue, Chosen& chosen) {
+  using Options = QueueCommandOptions;
+  add_change(queue, chosen, "requeue", "Take events from their workers, and let others have them now", false,
+             "put back into the queue", "would be put back into the queue",
+             [](QueueAdmin& admin, const Options& o) { return admin.requeue(filter_of(o), o.dry_run); });
+  add_change(queue, chosen, "cancel", "Take events out of the queue, into the log as FAILED", false,
+             "cancelled", "would be cancelled", [](QueueAdmin& admin, const Options& o) {
+               return admin.cancel(filter_of(o), o.reason, o.dry_run);
+             });
+  add_change(queue, chosen, "release", "Let events out of quarantine", false, "let out of quarantine",
+             "would be let out of quarantine",
+             [](QueueAdmin& admin, const Options& o) { return admin.release(filter_of(o), o.dry_run); });
+  add_change(queue, chosen, "replay", "Publish finished events again", true, "published again",
+             "would be published again",
+             [](QueueAdmin& admin, const Options& o) { return admin.replay(filter_of(o), o.dry_run); });
+}
+
+}  // namespace
+
+void add_queue_commands(CLI::App& app, Chosen& chosen) {
+  CLI::App& queue = add_group(app, "queue", "Events that workers take, and their log");
+  const auto add = [&](const char* name, const char* help, auto describe, auto verb) {
+    auto options = std::make_shared<QueueCommandOptions>();
+    CLI::App& command = *queue.add_subcommand(name, help);
+    describe(command, *options);
+    when_chosen_on_storage(command, chosen, options, verb);
+  };
+  using Options = QueueCommandOptions;
+  add(
+      "counts", "How many there are, by what they wait for",
+      [](CLI::App& command, Options& options) { add_filter(command, options, false); }, print_counts);
+  add(
+      "list", "What is in the queue",
+      [](CLI::App& command, Options& options) {
+        add_filter(command, options, false);
+        add_limit(command, options, "Behind this id");
+      },
+      print_list);
+  add(
+      "stuck", "What has been in progress for long",
+      [](CLI::App& command, Options& options) {
+        options.stuck_for = "5m";
+        command.add_option("--for", options.stuck_for, "So long, or longer")
+            ->type_name("AGE")
+            ->capture_default_str();
+        add_limit(command, options, "Behind this id");
+      },
+      print_list);
+  add(
+      "show", "One event, with payload, headers and what its handlers said",
+      [](CLI::App& command, Options& options) {
+        command.add_option("id", options.id, "Its number in the queue")->type_name("NUMBER")->required();
+      },
+      show);
+  add_changes(queue, chosen);
+  add(
+      "log", "Finished events, in the order of their end",
+      [](CLI::App& command, Options& options) {
+        command.add_option("--type", options.types, "Of this type")
+            ->type_name("TYPE")
+            ->allow_extra_args(false);
+        command.add_option("--status", options.statuses, "COMPLETED, COMPLETED_WITH_ERRORS, FAILED")
+            ->type_name("STATUS")
+            ->allow_extra_args(false);
+        add_limit(command, options, "Behind this number of the log");
+      },
+      print_log);
+  auto options = std::make_shared<Options>();
+  CLI::App& remove = *queue.add_subcommand("purge", "Remove old entries of the log, in small transactions");
+  remove.add_option("--older-than", options->older_than, "Finished so long ago: 30d")
+      ->type_name("AGE")
+      ->required();
+  remove.add_flag("--dry-run", options->dry_run, "Only count them");
+  remove.add_flag("--even-unread", options->even_unread, "Also what a projection has yet to read");
+  when_chosen_to_change(remove, chosen, options, purge);
+}
+
+}  // namespace postrider::cli

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// postrider topics …, postrider leaders
+#include <array>
+#include <boost/json.hpp>
+#include <iostream>
+
+#include "app/api/record_json.hpp"
+#include "app/api/relay_api.hpp"
+#include "app/cli/admin_options.hpp"
+#include "core/wording.hpp"
+#include "postrider/error.hpp"
+#include "postrider/relay_admin.hpp"
+
+namespace postrider::cli {
+namespace {
+
+namespace json = boost::json;
+
+struct PairOptionsOfCommand : AdminOptions {
+  std::string topic{};
+  std::string publisher{};
+  std::int64_t position = 0;
+};
+
+struct DeadLetterOptions : PairOptionsOfCommand {
+  std::optional<std::int64_t> until{};
+  std::int64_t after = 0;
+  std::size_t limit = 100;
+  bool all = false;
+  bool dry_run = false;
+};
+
+PairSelector selector(const PairOptionsOfCommand& options) {
+  PairSelector which;
+  if (!options.topic.empty()) which.topic = options.topic;
+  if (!options.publisher.empty()) which.publisher = options.publisher;
+  return which;
+}
+
+int print_pairs(Storage& storage, const PairOptionsOfCommand& options) {
+  Table table({{"topic", "TOPIC"},
+               {"publisher", "PUBLISHER"},
+               {"status", "STATUS"},
+               {"lastPosition", "POSITION", true},
+               {"lagEvents", "LAG", true},
+               {"lagSeconds", "SECONDS", true},
+               {"errorCount", "ERRORS", true},
+               {"deadLetters", "DEAD", true},
+               {"leader", "LEADER"},
+               {"lastError", "LAST ERROR"}});
+  for (const PairStatus& pair : RelayAdmin(storage).list(selector(options))) table.add(api::pair_json(pair));
+  table.print(std::cout, options.format, "There are no pairs yet: a relay makes them when it starts.",
+              colour_wanted());
+  return 0;
+}
+
+int print_leaders(Storage& storage, const AdminOptions& options) {
+  Table table({{"lease", "LEASE"},
+               {"node", "NODE"},
+               {"alive", "ALIVE"},
+               {"pairs", "PAIRS", true},
+               {"epoch", "EPOCH", true},
+               {"since", "SINCE"},
+               {"heartbeat", "HEARTBEAT"}});
+  for (const LeaderStatus& leader : RelayAdmin(storage).leaders()) table.add(api::leader_json(leader));
+  table.print(std::cout, options.format, "Nobody leads: no relay runs.", colour_wanted());
+  return 0;
+}
+
+int print_dead(Storage& storage, const DeadLetterOptions& options) {
+  Table table({{"topic", "TOPIC"},
+               {"publisher", "PUBLISHER"},
+               {"position", "POSITION", true},
+               {"type", "TYPE"},
+               {"id", "ID"},
+               {"failedAt", "FAILED"},
+               {"error", "ERROR"}});
+  for (const DeadLetter& letter :
+       RelayAdmin(storage).dead_letters(selector(options), options.limit, Position{options.after})) {
+    const std::optional<StoredEvent> event = api::event_of(storage, letter);
+    json::object row = api::dead_letter_json(letter, event);
+    if (options.format == Format::table) {
+      row["type"] = event ? api::shown(event->type()) : json::value("(removed)");
+      row["id"] = event ? json::value(event->id().view()) : json::value(nullptr);
+    }
+    table.add(std::move(row));
+  }
+  table.print(std::cout, options.format, "There are no dead letters of the relay.", colour_wanted());
+  return 0;
+}
+
+int discard_dead(Storage& storage, const DeadLetterOptions& options) {
+  if (options.topic.empty() && options.publisher.empty() && !options.until && !options.all) {
+    throw Error(ErrorCode::invalid_argument, "cannot tell which dead letters are meant", "there is no filter",
+                "name some (--topic, --publisher, --until), or say --all");
+  }
+  RelayAdmin admin(storage);
+  std::optional<Position> until;
+  if (options.until) until = Position{*options.until};
+  const std::size_t events = options.dry_run ? admin.count_dead_letters(selector(options), until)
+                                             : admin.discard_dead_letters(selector(options), until);
+  if (options.format == Format::json) {
+    std::cout << json::serialize(json::object{{"dryRun", options.dry_run}, {"events", events}}) << '\n';
+  } else {
+    std::cout << "postrider: " << counted(events, "dead letter")
+              << (options.dry_run ? " would be discarded\n" : " discarded; the events stay in the store\n");
+  }
+  return 0;
+}
+
+CLI::App& add_pair_command(CLI::App& group, const char* name, const char* help,
+                           const std::shared_ptr<PairOptionsOfCommand>& options) {
+  CLI::App& command = *group.add_subcommand(name, help);
+  command.add_option("--topic", options->topic, "Of this topic; without it, of all");
+  command.add_option("--publisher", options->publisher, "Of this publisher; without it, of all");
+  return command;
+}
+
+void add_dead_commands(CLI::App& topics, Chosen& chosen) {
+  {
+    auto options = std::make_shared<DeadLetterOptions>();
+    CLI::App& dead = add_pair_command(topics, "dead", "Events that a publisher did not take", options);
+    dead.add_option("--limit", options->limit, "At most so many")
+        ->check(CLI::Range(1, 100'000))
+        ->capture_default_str();
+    dead.add_option("--after", options->after, "Behind this position")
+        ->type_name("POSITION")
+        ->check(CLI::NonNegativeNumber);
+    when_chosen_on_storage(dead, chosen, options, print_dead);
+  }
+  auto options = std::make_shared<DeadLetterOptions>();
+  CLI::App& discard =
+      add_pair_command(topics, "discard", "Forget dead letters; the events stay in the store", options);
+  discard.add_option("--until", options->until, "Up to this position")
+      ->type_name("POSITION")
+      ->check(CLI::NonNegativeNumber);
+  discard.add_flag("--all", options->all, "All of them");
+  discard.add_flag("--dry-run", options->dry_run, "Only count them");
+  when_chosen_to_change(discard, chosen, options, discard_dead);
+}
+
+}  // namespace
+
+void add_relay_commands(CLI::App& app, Chosen& chosen) {
+  CLI::App& topics = add_group(app, "topics", "Topics, publishers, and how far they are");
+  {
+    auto options = std::make_shared<PairOptionsOfCommand>();
+    when_chosen_on_storage(add_pair_command(topics, "list", "All pairs of topic and publisher", options),
+                           chosen, options, print_pairs);
+  }
+  using Verb = std::size_t (RelayAdmin::*)(const PairSelector&);
+  struct Entry {
+    const char* name;
+    const char* help;
+    Verb verb;
+  };
+  for (const Entry& entry :
+       std::array<Entry, 3>{{{"pause", "Stop after the batch that is under way", &RelayAdmin::pause},
+                             {"resume", "Go on, also after FAILED", &RelayAdmin::resume},
+                             {"reset", "Forget errors, end pauses after them", &RelayAdmin::reset}}}) {
+    auto options = std::make_shared<PairOptionsOfCommand>();
+    when_chosen_to_change(add_pair_command(topics, entry.name, entry.help, options), chosen, options,
+                          [verb = entry.verb](Storage& storage, const PairOptionsOfCommand& given) {
+                            (RelayAdmin(storage).*verb)(selector(given));
+                            return print_pairs(storage, given);
+                          });
+  }
+  auto options = std::make_shared<PairOptionsOfCommand>();
+  CLI::App& rewind = add_pair_command(topics, "rewind", "Publish next what is behind a position", options);
+  rewind.add_option("--to", options->position, "The position; 0 is the beginning")
+      ->required()
+      ->check(CLI::NonNegativeNumber);
+  when_chosen_to_change(rewind, chosen, options, [](Storage& storage, const PairOptionsOfCommand& given) {
+    RelayAdmin(storage).move_to(selector(given), Position{given.position});
+    return print_pairs(storage, given);
+  });
+  add_dead_commands(topics, chosen);
+  when_chosen_on_storage(*app.add_subcommand("leaders", "Which node leads, or is ready to"), chosen,
+                         std::make_shared<AdminOptions>(), print_leaders);
+}
+
+}  // namespace postrider::cli

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// postrider status
+#include <algorithm>
+#include <boost/json.hpp>
+#include <chrono>
+#include <iostream>
+#include <sstream>
+
+#include "app/api/record_json.hpp"
+#include "app/api/relay_api.hpp"
+#include "app/cli/admin_options.hpp"
+#include "app/cli/interrupts.hpp"
+#include "app/cli/snapshot.hpp"
+#include "app/cli/terminal.hpp"
+#include "core/age.hpp"
+#include "core/rfc3339.hpp"
+#include "core/what_of.hpp"
+#include "core/wording.hpp"
+#include "postrider/error.hpp"
+
+namespace postrider::cli {
+namespace {
+
+namespace json = boost::json;
+using namespace std::chrono_literals;
+
+/// One screen: of long lists those that matter most.
+constexpr std::size_t most_rows = 12;
+
+struct StatusOptions : AdminOptions {
+  bool watch = false;
+};
+
+std::string age_text(Duration age) {
+  return age < 1s ? "none waits" : "oldest waits " + format_age(age);
+}
+
+void print_rows(std::ostream& out, const Table& table, std::size_t shown, std::size_t all, bool colour) {
+  table.print(out, Format::table, "", colour);
+  if (shown < all) out << "… and " << all - shown << " more\n";
+}
+
+/// Those first that are not as they should be.
+void print_pairs(std::ostream& out, std::vector<PairStatus> pairs, bool colour) {
+  if (pairs.empty()) return;
+  std::stable_sort(pairs.begin(), pairs.end(), [](const PairStatus& a, const PairStatus& b) {
+    if ((a.state != PairState::active) != (b.state != PairState::active)) return a.state != PairState::active;
+    return a.lag_events > b.lag_events;
+  });
+  Table table({{"topic", "TOPIC"},
+               {"publisher", "PUBLISHER"},
+               {"status", "STATUS"},
+               {"lagEvents", "LAG", true},
+               {"lagSeconds", "SECONDS", true},
+               {"deadLetters", "DEAD", true},
+               {"leader", "LEADER"},
+               {"lastError", "LAST ERROR"}});
+  const std::size_t shown = std::min(pairs.size(), most_rows);
+  for (std::size_t i = 0; i < shown; ++i) table.add(api::pair_json(pairs[i]));
+  out << '\n';
+  print_rows(out, table, shown, pairs.size(), colour);
+}
+
+void print_projections(std::ostream& out, const std::vector<ProjectionStatus>& projections, bool colour) {
+  if (projections.empty()) return;
+  Table table({{"name", "PROJECTION"},
+               {"version", "VERSION", true},
+               {"status", "STATUS"},
+               {"live", "LIVE"},
+               {"lagEvents", "LAG", true},
+               {"owner", "NODE"},
+               {"lastError", "LAST ERROR"}});
+  const std::size_t shown = std::min(projections.size(), most_rows);
+  for (std::size_t i = 0; i < shown; ++i) table.add(api::projection_json(projections[i]));
+  out << '\n';
+  print_rows(out, table, shown, projections.size(), colour);
+}
+
+std::string leaders_text(const std::vector<LeaderStatus>& leaders) {
+  std::string text;
+  std::size_t dead = 0;
+  for (const LeaderStatus& leader : leaders) {
+    if (!leader.alive) {
+      ++dead;
+      continue;
+    }
+    text += (text.empty() ? "" : ", ") + cell(json::value(leader.node)) + " (" +
+            counted(static_cast<std::size_t>(std::max<std::int64_t>(leader.pairs, 0)), "pair") + ", epoch " +
+            std::to_string(static_cast<std::int64_t>(leader.epoch)) + ")";
+  }
+  if (text.empty()) text = "none";
+  return dead == 0 ? text : text + "; " + std::to_string(dead) + " gone";
+}
+
+void print_screen(std::ostream& out, const Snapshot& now, bool colour) {
+  const auto line = [&](const char* name, const std::string& text) {
+    out << (colour ? "\x1b[1m" : "") << name << (colour ? "\x1b[0m" : "") << text << '\n';
+  };
+  line("database     ", now.storage + "  (" + now.kind + ", " + format_time(now.at) + ")");
+  if (!now.schema_fits()) {
+    line("schema       ", "version " + std::to_string(now.schema_version) + ", this program needs " +
+                              std::to_string(now.schema_needed) + ": postrider migrate");
+    return;
+  }
+  line("schema       ", "version " + std::to_string(now.schema_version));
+  line("outbox       ", std::to_string(now.outbox.pending) + " pending (" +
+                            std::to_string(now.outbox.retrying) + " retrying), " +
+                            std::to_string(now.outbox.done) + " done, " + std::to_string(now.outbox.dead) +
+                            " dead; " + age_text(now.outbox.oldest_pending));
+  line("queue        ", std::to_string(now.queue.pending) + " pending, " + std::to_string(now.queue.delayed) +
+                            " delayed, " + std::to_string(now.queue.processing) + " in progress (" +
+                            std::to_string(now.queue.abandoned) + " abandoned), " +
+                            std::to_string(now.queue.quarantined) + " in quarantine; " +
+                            age_text(now.queue.oldest_pending));
+  line("event log    ", "up to " + std::to_string(static_cast<std::int64_t>(now.log_head)));
+  line("event store  ", "up to position " + std::to_string(static_cast<std::int64_t>(now.head)));
+  line("leaders      ", leaders_text(now.leaders));
+  const std::string stuck = cell(json::value(daemon::stuck_line(now.findings)));
+  line("stuck        ",
+       now.findings.empty() ? "no: " + stuck : stuck + ". Hint: " + now.findings.front().hint);
+  print_pairs(out, now.pairs, colour);
+  print_projections(out, now.projections, colour);
+}
+
+std::string rendered(Storage& storage, Format format, bool colour) {
+  const Snapshot snapshot = take_snapshot(storage);
+  if (format == Format::json) return json::serialize(snapshot_json(snapshot)) + "\n";
+  std::ostringstream out;
+  print_screen(out, snapshot, colour);
+  return out.str();
+}
+
+/// A database that is away is told, and waited for.
+int watch(const StatusOptions& options) {
+  const Interrupts interrupts;  // before there are other threads
+  const std::unique_ptr<Storage> storage = open_for(options);
+  const bool screen = output_is_terminal() && options.format == Format::table;
+  do {
+    std::string text;
+    try {
+      text = rendered(*storage, options.format, colour_wanted());
+    } catch (const Error& error) {
+      if (!error.retryable() && !error.connection_lost() && error.code() != ErrorCode::unavailable) throw;
+      text =
+          options.format == Format::json
+              ? json::serialize(json::object{{"storage", storage->name()}, {"error", what_of(error)}}) + "\n"
+              : what_of(error) + "\n";
+    }
+    // In one piece, so that the screen does not flicker.
+    std::cout << (screen ? "\x1b[H\x1b[2J" + text + "\nevery second, Ctrl-C ends\n" : text) << std::flush;
+    if (reader_has_left()) return 0;
+  } while (!interrupts.wait_for(1s));
+  return 0;
+}
+
+int run_status(const StatusOptions& options) {
+  if (options.watch) return watch(options);
+  const std::unique_ptr<Storage> storage = open_for(options);
+  std::cout << rendered(*storage, options.format, colour_wanted());
+  return 0;
+}
+
+}  // namespace
+
+void add_status_command(CLI::App& app, Chosen& chosen) {
+  auto options = std::make_shared<StatusOptions>();
+  CLI::App& command = *app.add_subcommand("status", "How everything stands, on one screen");
+  command.add_flag("-w,--watch", options->watch, "Again every second, until Ctrl-C");
+  add_admin_options(command, *options);
+  when_chosen(command, chosen, options, run_status);
+}
+
+}  // namespace postrider::cli

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is different when a person sits at the other end.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "postrider/clock.hpp"
+
+namespace postrider::cli {
+
+[[nodiscard]] bool output_is_terminal();
+/// Whether a question can be asked, and will be seen.
+[[nodiscard]] bool can_ask();
+/// "… [y/N]" on standard error. False for all but a yes.
+[[nodiscard]] bool ask(const std::string& question);
+/// Whoever reads standard output has left.
+[[nodiscard]] bool reader_has_left();
+
+/// A bar on standard error, for a terminal only; elsewhere nothing is written.
+class Progress {
+ public:
+  explicit Progress(std::string what);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// Draws at most ten times a second.
+  void show(std::int64_t done, std::int64_t all);
+  /// Removes the bar, so that other lines may be written.
+  void clear();
+
+ private:
+  const std::string what_;
+  const bool wanted_;
+  bool drawn_ = false;
+  SteadyPoint next_{};
+};
+
+}  // namespace postrider::cli

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/daemon/daemon.hpp"
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <utility>
+
+#include "app/api/audit_api.hpp"
+#include "app/api/json_values.hpp"
+#include "app/api/openapi.hpp"
+#include "app/daemon/dashboard.hpp"
+#include "app/daemon/management.hpp"
+#include "app/daemon/overview_api.hpp"
+#include "app/http/listen_address.hpp"
+#include "app/http/static_body.hpp"
+#include "core/option_check.hpp"
+#include "core/what_of.hpp"
+#include "postrider/error.hpp"
+#include "postrider/open.hpp"
+
+namespace postrider::daemon {
+namespace {
+
+namespace json = boost::json;
+using config::DaemonConfig;
+
+constexpr Duration ready_timeout = std::chrono::seconds{3};
+
+std::unique_ptr<Storage> open_storage(const DaemonConfig& config, const LogCallback& log) {
+  StorageOptions options = config.storage.options;
+  // What a client has been told to send again may still get through: longer than a request takes.
+  options.io_timeout = std::max<Duration>(options.io_timeout, 2 * config.server.request_timeout);
+  options.log = log;
+  return open(config.storage.url, options);
+}
+
+http::ListenAddress listen_address(const DaemonConfig& config) {
+  const bool guarded = !config.server.tls_certificate.empty() && !config.server.token_file.empty();
+  return http::parse_listen(config.server.listen, guarded);
+}
+
+std::string no_answer_of(const Storage& storage) {
+  return "the database (" + std::string(to_string(storage.kind())) + ") does not answer";
+}
+
+}  // namespace
+
+Daemon::Daemon(DaemonConfig config, LogCallback log)
+    : config_(std::move(config)),
+      log_(guarded(std::move(log))),
+      storage_(open_storage(config_, log_)),
+      sinks_(config_.sinks, log_),
+      engines_(*storage_, config_, sinks_, metrics_, log_),
+      figures_(*storage_, metrics_, Clock::system()),
+      access_(Clock::system()),
+      store_(*storage_, {.metrics = &metrics_, .log = log_}),
+      live_([this] { return json::serialize(overview()); }, Clock::system()),
+      spill_(config_.spill.folders, Clock::system()) {
+  const http::ListenAddress address = listen_address(config_);
+  if (!config_.server.token_file.empty()) load_tokens(config_.server.token_file);
+  if (config_.eventlog.enabled) {
+    event_log_.emplace(
+        *storage_,
+        api::EventLogApiOptions{
+            .max_batch = config_.eventlog.max_batch, .access = &access_, .starts_later = true, .log = log_});
+    if (config_.eventlog.retention) {
+      retention_.emplace(storage_->entry_store(), *config_.eventlog.retention, Clock::system(), log_);
+    }
+  }
+  http::Router router;
+  add_routes(router);
+  std::vector<std::string> hosts{"localhost", "127.0.0.1", "::1", address.host};
+  hosts.insert(hosts.end(), config_.server.allowed_hosts.begin(), config_.server.allowed_hosts.end());
+  server_ = std::make_unique<http::Server>(
+      std::move(router), http::ServerOptions{.address = address.host,
+                                             .port = address.port,
+                                             .max_connections = config_.server.max_connections,
+                                             .request_timeout = config_.server.request_timeout,
+                                             .tls_certificate = config_.server.tls_certificate,
+                                             .tls_key = config_.server.tls_key,
+                                             .allowed_hosts = std::move(hosts),
+                                             .log = log_});
+  vitals_.emplace(*server_, engines_);
+}
+
+Daemon::~Daemon() {
+  stop();
+}
+
+void Daemon::add_routes(http::Router& router) {
+  using http::Lane;
+  using http::Reply;
+  using http::Request;
+  if (event_log_) event_log_->add_routes(router);
+  router.add({.pattern = "/livez", .lane = Lane::direct, .handler = [](const Request&, const Reply& reply) {
+                reply({.body = R"({"status":"ok"})"});
+              }});
+  router.add(
+      {.pattern = "/readyz",
+       .lane = Lane::read,
+       .timeout = ready_timeout,
+       .late = api::not_ready(no_answer_of(*storage_)),
+       .handler = [this](const Request& request, const Reply& reply) { reply(ready_response(request)); }});
+  if (config_.server.metrics) {
+    router.add({.pattern = "/metrics",
+                .lane = Lane::read,
+                .handler = [this](const Request& request, const Reply& reply) {
+                  const api::Access::Verdict verdict = access_.decide(request, api::Role::viewer);
+                  reply(verdict.caller
+                            ? http::Response{.body = metrics_.text(),
+                                             .content_type = metrics::PrometheusMetrics::content_type}
+                            : to_response(verdict.problem));
+                }});
+  }
+  if (!config_.server.management) return;
+  if (config_.server.dashboard) add_dashboard_routes(router);
+  router.add({.pattern = "/openapi.yaml",
+              .lane = Lane::direct,
+              .handler = http::static_body(std::string(api::openapi_yaml()), "application/yaml")});
+  const auto storage = [this]() -> Storage* { return ready() ? storage_.get() : nullptr; };
+  const api::ApiHost host{
+      .access = &access_, .storage = storage, .audit = api::audit_writer(storage, log_), .log = log_};
+  mount(router,
+        management_routes({.relay = [this] { return engines_.relay(); },
+                           .outbox = [this] { return engines_.outbox(); },
+                           .store = &store_,
+                           .stuck_after = config_.queue.stuck_after,
+                           .overview = [this] { return overview(); },
+                           .live = &live_,
+                           .spill = &spill_}),
+        host);
+}
+
+json::object Daemon::overview() {
+  const std::shared_ptr<const Figures> figures = figures_.latest();
+  OverviewInput input{
+      .figures = figures.get(),
+      .sinks = sinks_.health(),
+      .phase = phase_text(),
+      .node = config_.node_name,
+      .storage = storage_->name(),
+      .pool = storage_->pool_stats(),
+      .uptime = std::chrono::duration_cast<Duration>(Clock::system().steady_now() - started_)};
+  if (ready() && engines_.relay() != nullptr) {
+    input.led_pairs = static_cast<std::int64_t>(engines_.relay()->led());
+  }
+  return overview_json(input);
+}
+
+void Daemon::load_tokens(const std::string& path) {
+  access_.use(api::read_tokens(path));
+}
+
+void Daemon::start() {
+  server_->start();
+  if (config_.server.management) live_.start();
+  starter_ = &owned_starter_.emplace(*storage_, StorageStarter::Options{.wait = config_.storage.wait,
+                                                                        .migrate = config_.storage.migrate,
+                                                                        .then = [this] { begin_work(); },
+                                                                        .log = log_});
+}
+
+void Daemon::begin_work() {
+  try {
+    engines_.start();
+    if (config_.server.metrics || config_.server.management) figures_.start();
+    if (retention_) retention_->start();
+    if (event_log_) event_log_->start();
+  } catch (...) {
+    engines_.stop();
+    throw;
+  }
+}
+
+bool Daemon::stop() {
+  if (stopping_.exchange(true)) return true;
+  if (StorageStarter* const starter = starter_) starter->stop();
+  engines_.stop();
+  figures_.stop();
+  live_.stop();
+  const bool drained = server_->stop(config_.server.drain_timeout);
+  if (event_log_) event_log_->stop();
+  if (retention_) retention_->stop();
+  sinks_.close();
+  return drained;
+}
+
+bool Daemon::ready() const {
+  const StorageStarter* const starter = starter_;
+  return !stopping_ && starter != nullptr && starter->state() == StorageStarter::State::ready;
+}
+
+std::exception_ptr Daemon::failure() const {
+  const StorageStarter* const starter = starter_;
+  return starter != nullptr ? starter->failure() : nullptr;
+}
+
+std::string Daemon::phase_text() const {
+  if (stopping_) return "stopping";
+  const StorageStarter* const starter = starter_;
+  if (starter == nullptr) return "starting";
+  switch (starter->state()) {
+    case StorageStarter::State::trying: {
+      // One attempt takes as long as the pool is patient; what went wrong is known before.
+      const std::string trouble = storage_->pool_stats().trouble;
+      return trouble.empty() ? "starting" : "waiting for the database: " + trouble;
+    }
+    case StorageStarter::State::waiting:
+      return "waiting for the database: " + starter->trouble();
+    case StorageStarter::State::ready:
+      return "running";
+    case StorageStarter::State::failed:
+      return "failed: " + starter->trouble();
+  }
+  return {};
+}
+
+std::size_t Daemon::unfinished_entries() const noexcept {
+  return event_log_ ? event_log_->unfinished() : 0;
+}
+
+std::string Daemon::url() const {
+  return http::url_of(listen_address(config_), port(), !config_.server.tls_certificate.empty());
+}
+
+http::Response Daemon::ready_response(const http::Request& request) {
+  bool database = false;
+  std::string why = phase_text();
+  if (ready()) {
+    try {
+      storage_->ping();
+      database = true;
+      why = "ready";
+    } catch (const Error& error) {
+      log_(LogLevel::warning, "postrider: not ready: " + what_of(error));
+      why = no_answer_of(*storage_);
+    }
+  }
+  // What is behind us is not for everybody.
+  const bool verbose = api::query_value(request, "verbose").has_value() &&
+                       access_.decide(request, api::Role::viewer).caller.has_value();
+  if (!verbose) {
+    if (database) return {.body = R"({"status":"ready"})"};
+    return to_response(api::not_ready(ready()     ? why
+                                      : stopping_ ? "the server is stopping"
+                                                  : "the server waits for the database (" +
+                                                        std::string(to_string(storage_->kind())) + ")"));
+  }
+  json::array sinks;
+  for (const SinkHealth& sink : sinks_.health()) sinks.push_back(sink_json(sink));
+  return api::json_response(
+      {{"status", database ? "ready" : "not-ready"},
+       {"phase", why},
+       {"database", database},
+       {"storage", storage_->name()},
+       {"relay", config_.relay.enabled},
+       {"outbox", config_.outbox.enabled},
+       {"eventLog", config_.eventlog.enabled},
+       {"ledPairs", engines_.relay() == nullptr || !ready() ? 0 : engines_.relay()->led()},
+       {"sinks", std::move(sinks)}},
+      database ? 200 : 503);
+}
+
+void Daemon::reload(const DaemonConfig& config) {
+  server_->reload_tls();
+  // A server that others can reach never loses its tokens by an edited file.
+  if (!config.server.token_file.empty()) load_tokens(config.server.token_file);
+}
+
+}  // namespace postrider::daemon

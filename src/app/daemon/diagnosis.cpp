@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/daemon/diagnosis.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+
+#include "storage/progress_store.hpp"
+
+namespace postrider::daemon {
+namespace {
+
+/// Younger than this, waiting is normal.
+constexpr Duration patience = std::chrono::seconds{60};
+/// Of findings of the same kind so many are told; the last then says how many more there are.
+constexpr std::size_t told_of_each = 5;
+
+std::string name_of(const PairStatus& pair) {
+  return pair.name.topic + "/" + pair.name.publisher;
+}
+
+std::string span_of(Duration time) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time).count();
+  if (seconds < 120) return std::to_string(seconds) + " s";
+  if (seconds < 7200) return std::to_string(seconds / 60) + " min";
+  return std::to_string(seconds / 3600) + " h";
+}
+
+std::string lag_of(const PairStatus& pair) {
+  return std::to_string(pair.lag_events) + " events behind, for " + span_of(pair.lag_time);
+}
+
+class Findings {
+ public:
+  void add(Cause cause, std::string text, std::string hint) {
+    std::size_t& count = counts_[static_cast<std::size_t>(cause)];
+    if (++count <= told_of_each) all_.push_back({cause, std::move(text), std::move(hint)});
+  }
+  std::vector<Finding> take() {
+    std::stable_sort(all_.begin(), all_.end(),
+                     [](const Finding& a, const Finding& b) { return a.cause < b.cause; });
+    for (std::size_t cause = 0; cause < counts_.size(); ++cause) {
+      if (counts_[cause] <= told_of_each) continue;
+      const auto last = std::find_if(all_.rbegin(), all_.rend(), [&](const Finding& one) {
+        return static_cast<std::size_t>(one.cause) == cause;
+      });
+      last->text += "; and " + std::to_string(counts_[cause] - told_of_each) + " more like it";
+    }
+    return std::move(all_);
+  }
+
+ private:
+  std::vector<Finding> all_;
+  std::vector<std::size_t> counts_ =
+      std::vector<std::size_t>(static_cast<std::size_t>(Cause::queue_waits) + 1);
+};
+
+/// What waits for a publisher, and what it said to the node that leads.
+struct Waiting {
+  std::size_t pairs = 0;
+  std::int64_t events = 0;
+  std::string reason{};
+};
+
+std::map<std::string, Waiting> waiting_by_publisher(const Figures* figures) {
+  std::map<std::string, Waiting> all;
+  if (figures == nullptr) return all;
+  for (const PairStatus& pair : figures->pairs) {
+    Waiting& one = all[pair.name.publisher];
+    ++one.pairs;
+    if (pair.state != PairState::active || pair.lag_events == 0) continue;
+    one.events = std::max(one.events, pair.lag_events);  // pairs may share the same events
+    std::string_view error = pair.last_error;
+    if (!error.starts_with(receiver_is_away)) continue;
+    error.remove_prefix(receiver_is_away.size());
+    if (error.starts_with(": ")) error.remove_prefix(2);
+    one.reason = error;
+  }
+  return all;
+}
+
+void look_at_sinks(const Figures* figures, const std::vector<SinkHealth>& sinks, Findings& findings) {
+  std::map<std::string, Waiting> waiting = waiting_by_publisher(figures);
+  const auto tell = [&](const std::string& name, const std::string& type, const std::string& reason,
+                        std::int64_t events) {
+    findings.add(
+        Cause::unhealthy_sink,
+        "sink " + name + (type.empty() ? "" : " (" + type + ")") +
+            (reason.empty() ? " does not take events" : ": " + reason) +
+            (events > 0 ? "; " + std::to_string(events) + (events == 1 ? " event waits" : " events wait")
+                        : ""),
+        "look after its receiver; it is tried again by itself");
+  };
+  for (const SinkHealth& sink : sinks) {
+    const Waiting of_it = waiting[sink.name];
+    // What this node has heard is told first. But when another node publishes by now, and nothing waits, it
+    // is history.
+    const bool history = sink.healthy && of_it.pairs > 0 && of_it.events == 0;
+    const std::string reason = sink.trouble.empty() ? of_it.reason : sink.trouble;
+    if (!sink.healthy || (!reason.empty() && !history)) tell(sink.name, sink.type, reason, of_it.events);
+    waiting.erase(sink.name);
+  }
+  for (const auto& [name, one] : waiting) {
+    if (!one.reason.empty()) tell(name, {}, one.reason, one.events);
+  }
+}
+
+void look_at_pairs(const Figures& figures, Findings& findings) {
+  const bool anybody = std::any_of(figures.leaders.begin(), figures.leaders.end(),
+                                   [](const LeaderStatus& leader) { return leader.alive; });
+  std::size_t waiting = 0;
+  for (const PairStatus& pair : figures.pairs) {
+    const std::string name = name_of(pair);
+    if (pair.state == PairState::failed) {
+      findings.add(Cause::failed_pair,
+                   "pair " + name + " has stopped at an event that was refused: " + pair.last_error,
+                   "mend the receiver and resume the pair, or move it behind position " +
+                       std::to_string(static_cast<std::int64_t>(pair.position) + 1));
+    } else if (pair.state == PairState::paused && pair.lag_events > 0) {
+      findings.add(Cause::paused_pair, "pair " + name + " is paused, " + lag_of(pair), "resume it");
+    } else if (pair.state == PairState::active && pair.lag_events > 0 && !anybody) {
+      ++waiting;
+    } else if (pair.state == PairState::active && pair.error_count > 0) {
+      findings.add(Cause::failing_pair,
+                   "pair " + name + " has failed " + std::to_string(pair.error_count) +
+                       " times and tries again: " + pair.last_error,
+                   "look after its receiver; reset makes it try at once");
+    }
+  }
+  if (waiting > 0) {
+    findings.add(Cause::no_leader,
+                 "nobody leads: " + std::to_string(waiting) + " pairs have events to publish",
+                 "start a node with [relay] enabled = true");
+  }
+  for (const LeaderStatus& leader : figures.leaders) {
+    if (leader.alive || leader.pairs == 0) continue;
+    findings.add(Cause::dead_node,
+                 "node " + leader.node + " is dead or cut off, last heard of " +
+                     span_of(figures.at - leader.heartbeat) + " ago; " + std::to_string(leader.pairs) +
+                     " pairs were its",
+                 "another node takes them over within seconds; if none does, start one");
+  }
+}
+
+}  // namespace
+
+std::string_view to_string(Cause cause) noexcept {
+  switch (cause) {
+    case Cause::database_away:
+      return "database-away";
+    case Cause::blocking_transaction:
+      return "blocking-transaction";
+    case Cause::no_leader:
+      return "no-leader";
+    case Cause::dead_node:
+      return "dead-node";
+    case Cause::failed_pair:
+      return "failed-pair";
+    case Cause::unhealthy_sink:
+      return "unhealthy-sink";
+    case Cause::failing_pair:
+      return "failing-pair";
+    case Cause::paused_pair:
+      return "paused-pair";
+    case Cause::outbox_waits:
+      return "outbox-waits";
+    case Cause::queue_waits:
+      return "queue-waits";
+  }
+  return {};
+}
+
+std::vector<Finding> diagnose(const Figures* figures, const std::vector<SinkHealth>& sinks,
+                              std::string_view phase) {
+  Findings findings;
+  look_at_sinks(figures, sinks, findings);
+  if (figures == nullptr) {
+    findings.add(Cause::database_away, std::string(phase), "see storage.url, and whether the database runs");
+    return findings.take();
+  }
+  if (!figures->database_up) {
+    findings.add(Cause::database_away, "the database cannot be reached: " + figures->trouble,
+                 "see storage.url, and whether the database runs");
+    return findings.take();  // the rest of the figures is empty
+  }
+  if (figures->blocker) {
+    const Blocker& blocker = *figures->blocker;
+    findings.add(Cause::blocking_transaction,
+                 "process " + std::to_string(blocker.pid) +
+                     (blocker.application.empty() ? "" : " (" + blocker.application + ")") +
+                     " holds a transaction open for " + span_of(blocker.open_for) + "; " +
+                     std::to_string(blocker.waiting) + " sessions wait for it",
+                 "end it there, or: select pg_terminate_backend(" + std::to_string(blocker.pid) + ")");
+  }
+  look_at_pairs(*figures, findings);
+  if (figures->outbox.pending > 0 && figures->outbox.oldest_pending >= patience) {
+    findings.add(Cause::outbox_waits,
+                 std::to_string(figures->outbox.pending) + " events wait in the outbox, the oldest for " +
+                     span_of(figures->outbox.oldest_pending),
+                 "see that a node with [outbox] enabled = true runs, and that its sinks are healthy");
+  }
+  if (figures->queue.pending > 0 && figures->queue.oldest_pending >= patience) {
+    findings.add(Cause::queue_waits,
+                 std::to_string(figures->queue.pending) + " events wait in the queue, the oldest for " +
+                     span_of(figures->queue.oldest_pending),
+                 "see that workers run, and that they have handlers for these types");
+  }
+  return findings.take();
+}
+
+std::string stuck_line(const std::vector<Finding>& findings) {
+  if (findings.empty()) return "all is moving";
+  std::string line = findings.front().text;
+  if (findings.size() > 1) line += " (and " + std::to_string(findings.size() - 1) + " more)";
+  return line;
+}
+
+}  // namespace postrider::daemon

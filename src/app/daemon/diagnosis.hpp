@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Why is it stuck? What an operator would look for, in the order in which he would.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/daemon/figures.hpp"
+#include "app/daemon/sink_health.hpp"
+
+namespace postrider::daemon {
+
+enum class Cause : std::uint8_t {
+  database_away,
+  blocking_transaction,
+  no_leader,
+  dead_node,
+  failed_pair,
+  unhealthy_sink,  ///< it was away when it was last tried, its circuit is open, or it says so itself
+  failing_pair,    ///< tries again and again
+  paused_pair,
+  outbox_waits,
+  queue_waits,
+};
+/// "database-away"
+[[nodiscard]] std::string_view to_string(Cause cause) noexcept;
+
+struct Finding {
+  Cause cause{};
+  std::string text{};  ///< one line that names the pair, the node, the process
+  std::string hint{};  ///< what to do about it
+};
+
+/// All that keeps events from moving, the worst first; empty when nothing does. `figures` is null before the
+/// first look at the database; `phase` says then what is waited for. `sinks` are this node's; of those of
+/// other nodes their pairs tell.
+[[nodiscard]] std::vector<Finding> diagnose(const Figures* figures, const std::vector<SinkHealth>& sinks,
+                                            std::string_view phase);
+
+/// The worst of them in a line, and how many more there are.
+[[nodiscard]] std::string stuck_line(const std::vector<Finding>& findings);
+
+}  // namespace postrider::daemon

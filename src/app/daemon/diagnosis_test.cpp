@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/daemon/diagnosis.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace postrider::daemon {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+Figures healthy() {
+  Figures figures;
+  figures.at = TimePoint{1000s};
+  figures.database_up = true;
+  figures.pairs.push_back({.name = {"wallets", "kafka"}, .leader = "n1"});
+  figures.leaders.push_back(
+      {.lease = "leader", .node = "n1", .heartbeat = TimePoint{999s}, .alive = true, .pairs = 1});
+  return figures;
+}
+
+struct Case {
+  const char* name;
+  std::function<void(Figures&, std::vector<SinkHealth>&)> change;
+  /// The worst cause; nothing: all is moving.
+  std::optional<Cause> cause;
+  const char* text;
+};
+
+std::vector<Case> cases() {
+  return {
+      {"Healthy", [](Figures&, auto&) {}, std::nullopt, "all is moving"},
+      {"LagAloneIsNoCause", [](Figures& f, auto&) { f.pairs[0].lag_events = 100; }, std::nullopt,
+       "all is moving"},
+      {"DatabaseAway", [](Figures& f, auto&) { f = Figures{.trouble = "connection refused"}; },
+       Cause::database_away, "connection refused"},
+      {"PausedPair",
+       [](Figures& f, auto&) {
+         f.pairs[0].state = PairState::paused;
+         f.pairs[0].lag_events = 7;
+         f.pairs[0].lag_time = 30s;
+       },
+       Cause::paused_pair, "pair wallets/kafka is paused, 7 events behind, for 30 s"},
+      {"PausedWithNothingToDo", [](Figures& f, auto&) { f.pairs[0].state = PairState::paused; }, std::nullopt,
+       "all is moving"},
+      {"FailedPair",
+       [](Figures& f, auto&) {
+         f.pairs[0].state = PairState::failed;
+         f.pairs[0].last_error = "schema refused";
+       },
+       Cause::failed_pair, "wallets/kafka has stopped at an event that was refused: schema refused"},
+      {"FailingPair",
+       [](Figures& f, auto&) {
+         f.pairs[0].error_count = 4;
+         f.pairs[0].last_error = "timeout";
+       },
+       Cause::failing_pair, "wallets/kafka has failed 4 times and tries again: timeout"},
+      {"UnhealthySinkExplainsAFailingPair",
+       [](Figures& f, auto& sinks) {
+         f.pairs[0].error_count = 4;
+         sinks.push_back({"kafka", false});
+       },
+       Cause::unhealthy_sink, "sink kafka does not take events (and 1 more)"},
+      {"ASinkThatIsDownIsNamedWithItsAddressAndWhatWaits",
+       [](Figures& f, auto& sinks) {
+         f.pairs[0].lag_events = 42;
+         f.pairs.push_back({.name = {"payments", "kafka"}, .lag_events = 7});
+         sinks.push_back({"kafka", false, "kafka", "Kafka at 127.0.0.1:9092: Connection refused"});
+       },
+       Cause::unhealthy_sink,
+       "sink kafka (kafka): Kafka at 127.0.0.1:9092: Connection refused; 42 events wait"},
+      {"BetweenTwoAttemptsItIsNotForgotten",
+       [](Figures& f, auto& sinks) {
+         f.pairs[0].lag_events = 2;
+         sinks.push_back({"kafka", true, "kafka", "Kafka at 127.0.0.1:9092: Connection refused"});
+       },
+       Cause::unhealthy_sink,
+       "sink kafka (kafka): Kafka at 127.0.0.1:9092: Connection refused; 2 events wait"},
+      {"ASinkOfTheOutboxIsToldWithoutPairs",
+       [](Figures&, auto& sinks) {
+         sinks.push_back({"orders", true, "nats", "nats://h:4222: no route"});
+       },
+       Cause::unhealthy_sink, "sink orders (nats): nats://h:4222: no route"},
+      {"WhatAnotherNodeHasPublishedMeanwhileIsHistory",
+       [](Figures&, auto& sinks) {
+         sinks.push_back({"kafka", true, "kafka", "Connection refused"});
+       },
+       std::nullopt, "all is moving"},
+      {"TheSinkOfAnotherNodeIsToldByItsPair",
+       [](Figures& f, auto&) {
+         f.pairs[0].lag_events = 1;
+         f.pairs[0].last_error = "the receiver is unavailable: redis://h:6379: cannot connect";
+       },
+       Cause::unhealthy_sink, "sink kafka: redis://h:6379: cannot connect; 1 event waits"},
+      {"WhatThePairSaidLongAgoIsNoCauseWhenNothingWaits",
+       [](Figures& f, auto&) { f.pairs[0].last_error = "the receiver is unavailable: no route"; },
+       std::nullopt, "all is moving"},
+      {"ARefusalIsNotTheSinks",
+       [](Figures& f, auto&) {
+         f.pairs[0].lag_events = 1;
+         f.pairs[0].last_error = "event x at position 1: too large";
+       },
+       std::nullopt, "all is moving"},
+      {"NoLeader",
+       [](Figures& f, auto&) {
+         f.leaders.clear();
+         f.pairs[0].lag_events = 1;
+       },
+       Cause::no_leader, "nobody leads: 1 pairs have events to publish"},
+      {"DeadNode",
+       [](Figures& f, auto&) {
+         f.leaders.push_back({.node = "n2", .heartbeat = TimePoint{970s}, .alive = false, .pairs = 3});
+       },
+       Cause::dead_node, "node n2 is dead or cut off, last heard of 30 s ago; 3 pairs were its"},
+      {"ADeadNodeWithoutPairsIsHistory",
+       [](Figures& f, auto&) { f.leaders.push_back({.node = "n2", .alive = false, .pairs = 0}); },
+       std::nullopt, "all is moving"},
+      {"BlockingTransaction",
+       [](Figures& f, auto&) {
+         f.pairs[0].state = PairState::failed;
+         f.blocker = Blocker{.pid = 4711, .application = "psql", .open_for = 300s, .waiting = 2};
+       },
+       Cause::blocking_transaction,
+       "process 4711 (psql) holds a transaction open for 5 min; 2 sessions wait for it (and 1 more)"},
+      {"OutboxWaits",
+       [](Figures& f, auto&) {
+         f.outbox.pending = 9;
+         f.outbox.oldest_pending = 3h;
+       },
+       Cause::outbox_waits, "9 events wait in the outbox, the oldest for 3 h"},
+      {"AYoungBacklogIsNormal",
+       [](Figures& f, auto&) {
+         f.outbox.pending = 9;
+         f.outbox.oldest_pending = 59s;
+       },
+       std::nullopt, "all is moving"},
+      {"QueueWaits",
+       [](Figures& f, auto&) {
+         f.queue.pending = 2;
+         f.queue.oldest_pending = 61s;
+       },
+       Cause::queue_waits, "2 events wait in the queue, the oldest for 61 s"},
+  };
+}
+
+class DiagnosisTest : public ::testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Causes, DiagnosisTest, ::testing::ValuesIn(cases()),
+                         [](const auto& chosen) { return std::string(chosen.param.name); });
+
+TEST_P(DiagnosisTest, NamesTheCause) {
+  Figures figures = healthy();
+  std::vector<SinkHealth> sinks{{"hooks", true}};
+  GetParam().change(figures, sinks);
+  const std::vector<Finding> findings = diagnose(&figures, sinks, "running");
+  EXPECT_EQ(findings.empty() ? std::nullopt : std::optional(findings.front().cause), GetParam().cause);
+  EXPECT_THAT(stuck_line(findings), HasSubstr(GetParam().text));
+  for (const Finding& finding : findings) EXPECT_FALSE(finding.hint.empty()) << finding.text;
+}
+
+TEST(Diagnosis, BeforeTheFirstLookThePhaseIsTold) {
+  const std::vector<Finding> findings = diagnose(nullptr, {}, "waiting for the database: no route");
+  EXPECT_EQ(stuck_line(findings), "waiting for the database: no route");
+}
+
+TEST(Diagnosis, HazardTenThousandFailedPairsAreAFewLines) {
+  Figures figures = healthy();
+  for (int i = 0; i < 10'000; ++i) {
+    figures.pairs.push_back({.name = {"t" + std::to_string(i), "p"}, .state = PairState::failed});
+  }
+  const std::vector<Finding> findings = diagnose(&figures, {}, "running");
+  EXPECT_EQ(findings.size(), 5U);
+  EXPECT_THAT(findings.back().text, HasSubstr("and 9995 more like it"));
+}
+
+}  // namespace
+}  // namespace postrider::daemon

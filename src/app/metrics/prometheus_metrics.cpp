@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/metrics/prometheus_metrics.hpp"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <chrono>
+
+namespace postrider::metrics {
+namespace {
+
+using prometheus::Counter;
+using prometheus::Gauge;
+using prometheus::Histogram;
+using prometheus::Registry;
+
+const Histogram::BucketBoundaries times{0.000'1, 0.000'5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10};
+const Histogram::BucketBoundaries sizes{1, 2, 5, 10, 50, 100, 500, 1'000, 5'000};
+
+Counter& counter(Registry& registry, const char* name, const char* help,
+                 const prometheus::Labels& labels = {}) {
+  return prometheus::BuildCounter().Name(name).Help(help).Register(registry).Add(labels);
+}
+Gauge& gauge(Registry& registry, const char* name, const char* help, const prometheus::Labels& labels = {}) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(registry).Add(labels);
+}
+Histogram& histogram(Registry& registry, const char* name, const char* help,
+                     const Histogram::BucketBoundaries& steps, const prometheus::Labels& labels = {}) {
+  return prometheus::BuildHistogram().Name(name).Help(help).Register(registry).Add(labels, steps);
+}
+
+double seconds(Duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+struct PrometheusMetrics::Families {
+  Registry registry;
+
+  Counter& hot_enqueued = counter(registry, "postrider_outbox_enqueued_total",
+                                  "Events of the outbox that were queued on this node", {{"path", "hot"}});
+  Counter& cold_enqueued = counter(registry, "postrider_outbox_enqueued_total",
+                                   "Events of the outbox that were queued on this node", {{"path", "cold"}});
+  Counter& hot_dropped = counter(registry, "postrider_outbox_hot_dropped_total",
+                                 "Events that found the hot queue full and were left to the poller");
+  Counter& success = counter(registry, "postrider_outbox_dispatched_total",
+                             "Attempts to deliver events of the outbox", {{"result", "success"}});
+  Counter& failure = counter(registry, "postrider_outbox_dispatched_total",
+                             "Attempts to deliver events of the outbox", {{"result", "failure"}});
+  Counter& dead =
+      counter(registry, "postrider_outbox_dead_total", "Events of the outbox that became dead letters");
+  Counter& stale = counter(registry, "postrider_outbox_stale_completions_total",
+                           "Results that came after the event's lease had gone to another node");
+  Counter& flush_failures =
+      counter(registry, "postrider_outbox_flush_failures_total", "Failed writes of results");
+  Counter& poll_failures =
+      counter(registry, "postrider_outbox_poll_failures_total", "Failed looks into the outbox");
+  Gauge& hot_depth =
+      gauge(registry, "postrider_outbox_queue_depth", "Events in this node's queues", {{"path", "hot"}});
+  Gauge& cold_depth =
+      gauge(registry, "postrider_outbox_queue_depth", "Events in this node's queues", {{"path", "cold"}});
+  Gauge& lag =
+      gauge(registry, "postrider_outbox_lag_seconds", "Age of the oldest event that this node's poller saw");
+  Gauge& in_flight = gauge(registry, "postrider_outbox_in_flight", "Events that this node is delivering");
+  Histogram& queue_wait = histogram(registry, "postrider_outbox_queue_wait_seconds",
+                                    "From the queue to the first listener", times);
+  Histogram& listener_time =
+      histogram(registry, "postrider_outbox_delivery_seconds", "All listeners of one event", times);
+  Histogram& flush_time =
+      histogram(registry, "postrider_outbox_flush_seconds", "One write of results", times);
+  Histogram& flush_size = histogram(registry, "postrider_outbox_flush_events", "Results in one write", sizes);
+  Histogram& claim_time =
+      histogram(registry, "postrider_outbox_claim_seconds", "One claim of the poller", times);
+  Histogram& claim_size = histogram(registry, "postrider_outbox_claim_events", "Events in one claim", sizes);
+  Gauge& outbox_pending =
+      gauge(registry, "postrider_outbox_events", "Rows of the outbox", {{"status", "pending"}});
+  Gauge& outbox_retrying =
+      gauge(registry, "postrider_outbox_events", "Rows of the outbox", {{"status", "retrying"}});
+  Gauge& outbox_dead = gauge(registry, "postrider_outbox_events", "Rows of the outbox", {{"status", "dead"}});
+  Gauge& outbox_oldest = gauge(registry, "postrider_outbox_oldest_pending_seconds",
+                               "For how long the oldest pending event is overdue");
+
+  Gauge& queue_pending =
+      gauge(registry, "postrider_queue_events", "Events in the queue", {{"status", "pending"}});
+  Gauge& queue_delayed =
+      gauge(registry, "postrider_queue_events", "Events in the queue", {{"status", "delayed"}});
+  Gauge& queue_processing =
+      gauge(registry, "postrider_queue_events", "Events in the queue", {{"status", "processing"}});
+  Gauge& queue_abandoned =
+      gauge(registry, "postrider_queue_events", "Events in the queue", {{"status", "abandoned"}});
+  Gauge& queue_quarantined =
+      gauge(registry, "postrider_queue_events", "Events in the queue", {{"status", "quarantined"}});
+  Gauge& queue_oldest = gauge(registry, "postrider_queue_oldest_pending_seconds",
+                              "For how long the oldest pending event is due");
+
+  Counter& appended =
+      counter(registry, "postrider_store_appended_total", "Events appended through this node");
+  Counter& conflicts =
+      counter(registry, "postrider_store_conflicts_total", "Appends whose condition did not hold");
+  Histogram& append_time =
+      histogram(registry, "postrider_store_flush_seconds", "One transaction of appends", times);
+  Histogram& append_size =
+      histogram(registry, "postrider_store_flush_appends", "Appends in one transaction", sizes);
+
+  Counter& published =
+      counter(registry, "postrider_relay_published_total", "Events that publishers have taken");
+  Counter& relay_failures =
+      counter(registry, "postrider_relay_failures_total", "Batches that were not, or not wholly, taken");
+  Counter& relay_dead =
+      counter(registry, "postrider_relay_dead_letters_total", "Events given up by their pairs");
+  Counter& relay_refused = counter(registry, "postrider_relay_refused_writes_total",
+                                   "Progress that came after another node had taken the pair");
+  Counter& leader_changes = counter(registry, "postrider_relay_leader_changes_total",
+                                    "Times that this node began or ceased to lead");
+  Gauge& led = gauge(registry, "postrider_relay_led_pairs", "Pairs that this node leads");
+  Histogram& read_tail =
+      histogram(registry, "postrider_relay_read_seconds", "One read of the store", times, {{"by", "tail"}});
+  Histogram& read_own =
+      histogram(registry, "postrider_relay_read_seconds", "One read of the store", times, {{"by", "pair"}});
+  Histogram& publish_time =
+      histogram(registry, "postrider_relay_publish_seconds", "One batch with its publisher", times);
+  Histogram& publish_size =
+      histogram(registry, "postrider_relay_publish_events", "Events in one batch", sizes);
+
+  prometheus::Family<Gauge>& pair_lag_events = prometheus::BuildGauge()
+                                                   .Name("postrider_relay_lag_events")
+                                                   .Help("Positions that a pair has still to look at")
+                                                   .Register(registry);
+  prometheus::Family<Gauge>& pair_lag_seconds = prometheus::BuildGauge()
+                                                    .Name("postrider_relay_lag_seconds")
+                                                    .Help("For how long a pair's next event waits")
+                                                    .Register(registry);
+  prometheus::Family<Gauge>& pair_active =
+      prometheus::BuildGauge()
+          .Name("postrider_relay_pair_active")
+          .Help("1 while a pair is ACTIVE, 0 when it is PAUSED or FAILED")
+          .Register(registry);
+  prometheus::Family<Gauge>& pair_dead = prometheus::BuildGauge()
+                                             .Name("postrider_relay_pair_dead_letters")
+                                             .Help("Dead letters of a pair")
+                                             .Register(registry);
+  Counter& removed_outbox =
+      counter(registry, "postrider_maintenance_removed_total",
+              "Rows that were removed because they are old or done with", {{"table", "outbox"}});
+  Counter& removed_queue_log =
+      counter(registry, "postrider_maintenance_removed_total",
+              "Rows that were removed because they are old or done with", {{"table", "queue_log"}});
+  Counter& removed_handler_states =
+      counter(registry, "postrider_maintenance_removed_total",
+              "Rows that were removed because they are old or done with", {{"table", "handler_states"}});
+  Counter& maintenance_failures = counter(registry, "postrider_maintenance_failures_total",
+                                          "Rounds of maintenance that the database has failed");
+  Gauge& database =
+      gauge(registry, "postrider_database_up", "1 when the last look at the database succeeded");
+};
+
+PrometheusMetrics::PrometheusMetrics() : families_(std::make_unique<Families>()) {}
+PrometheusMetrics::~PrometheusMetrics() = default;
+
+std::string PrometheusMetrics::text() const {
+  return prometheus::TextSerializer().Serialize(families_->registry.Collect());
+}
+
+void PrometheusMetrics::increment_hot_enqueued() {
+  families_->hot_enqueued.Increment();
+}
+void PrometheusMetrics::increment_hot_dropped() {
+  families_->hot_dropped.Increment();
+}
+void PrometheusMetrics::increment_cold_enqueued() {
+  families_->cold_enqueued.Increment();
+}
+void PrometheusMetrics::increment_dispatch_success() {
+  families_->success.Increment();
+}
+void PrometheusMetrics::increment_dispatch_failure() {
+  families_->failure.Increment();
+}
+void PrometheusMetrics::increment_dispatch_dead() {
+  families_->dead.Increment();
+}
+void PrometheusMetrics::increment_stale_completions(std::size_t events) {
+  families_->stale.Increment(static_cast<double>(events));
+}
+void PrometheusMetrics::increment_flush_failures() {
+  families_->flush_failures.Increment();
+}
+void PrometheusMetrics::increment_poll_failures() {
+  families_->poll_failures.Increment();
+}
+void PrometheusMetrics::record_queue_depths(std::size_t hot, std::size_t cold) {
+  families_->hot_depth.Set(static_cast<double>(hot));
+  families_->cold_depth.Set(static_cast<double>(cold));
+}
+void PrometheusMetrics::record_oldest_lag(Duration lag) {
+  families_->lag.Set(seconds(lag));
+}
+void PrometheusMetrics::record_in_flight(std::size_t events) {
+  families_->in_flight.Set(static_cast<double>(events));
+}
+void PrometheusMetrics::observe_queue_wait(Duration time) {
+  families_->queue_wait.Observe(seconds(time));
+}
+void PrometheusMetrics::observe_listener_time(Duration time) {
+  families_->listener_time.Observe(seconds(time));
+}
+void PrometheusMetrics::observe_flush(std::size_t events, Duration time) {
+  families_->flush_time.Observe(seconds(time));
+  families_->flush_size.Observe(static_cast<double>(events));
+}
+void PrometheusMetrics::observe_claim(std::size_t events, Duration time) {
+  families_->claim_time.Observe(seconds(time));
+  families_->claim_size.Observe(static_cast<double>(events));
+}
+
+void PrometheusMetrics::increment_stream_appended(std::size_t events) {
+  families_->appended.Increment(static_cast<double>(events));
+}
+void PrometheusMetrics::increment_stream_conflicts() {
+  families_->conflicts.Increment();
+}
+void PrometheusMetrics::observe_stream_flush(std::size_t appends, Duration time) {
+  families_->append_time.Observe(seconds(time));
+  families_->append_size.Observe(static_cast<double>(appends));
+}
+
+void PrometheusMetrics::increment_relay_published(std::size_t events) {
+  families_->published.Increment(static_cast<double>(events));
+}
+void PrometheusMetrics::increment_relay_failures() {
+  families_->relay_failures.Increment();
+}
+void PrometheusMetrics::increment_relay_dead_letters() {
+  families_->relay_dead.Increment();
+}
+void PrometheusMetrics::increment_relay_refused_writes(std::size_t pairs) {
+  families_->relay_refused.Increment(static_cast<double>(pairs));
+}
+void PrometheusMetrics::increment_relay_leader_changes() {
+  families_->leader_changes.Increment();
+}
+void PrometheusMetrics::record_relay_led(std::size_t pairs) {
+  families_->led.Set(static_cast<double>(pairs));
+}
+void PrometheusMetrics::observe_relay_read(std::size_t /*events*/, bool tail, Duration time) {
+  (tail ? families_->read_tail : families_->read_own).Observe(seconds(time));
+}
+void PrometheusMetrics::observe_relay_publish(std::size_t events, Duration time) {
+  families_->publish_time.Observe(seconds(time));
+  families_->publish_size.Observe(static_cast<double>(events));
+}
+
+void PrometheusMetrics::record_outbox(std::int64_t pending, std::int64_t retrying, std::int64_t dead,
+                                      Duration oldest) {
+  families_->outbox_pending.Set(static_cast<double>(pending - retrying));
+  families_->outbox_retrying.Set(static_cast<double>(retrying));
+  families_->outbox_dead.Set(static_cast<double>(dead));
+  families_->outbox_oldest.Set(seconds(oldest));
+}
+void PrometheusMetrics::record_queue(std::int64_t pending, std::int64_t delayed, std::int64_t processing,
+                                     std::int64_t abandoned, std::int64_t quarantined, Duration oldest) {
+  families_->queue_pending.Set(static_cast<double>(pending));
+  families_->queue_delayed.Set(static_cast<double>(delayed));
+  families_->queue_processing.Set(static_cast<double>(processing - abandoned));
+  families_->queue_abandoned.Set(static_cast<double>(abandoned));
+  families_->queue_quarantined.Set(static_cast<double>(quarantined));
+  families_->queue_oldest.Set(seconds(oldest));
+}
+void PrometheusMetrics::record_pair(const std::string& topic, const std::string& publisher,
+                                    std::int64_t lag_events, Duration lag, bool active,
+                                    std::int64_t dead_letters) {
+  const prometheus::Labels labels{{"topic", topic}, {"publisher", publisher}};
+  families_->pair_lag_events.Add(labels).Set(static_cast<double>(lag_events));
+  families_->pair_lag_seconds.Add(labels).Set(seconds(lag));
+  families_->pair_active.Add(labels).Set(active ? 1 : 0);
+  families_->pair_dead.Add(labels).Set(static_cast<double>(dead_letters));
+}
+void PrometheusMetrics::record_database(bool reachable) {
+  families_->database.Set(reachable ? 1 : 0);
+}
+void PrometheusMetrics::count_removed(const Removed& removed) {
+  families_->removed_outbox.Increment(static_cast<double>(removed.outbox));
+  families_->removed_queue_log.Increment(static_cast<double>(removed.queue_log));
+  families_->removed_handler_states.Increment(static_cast<double>(removed.handler_states));
+}
+void PrometheusMetrics::count_maintenance_failure() {
+  families_->maintenance_failures.Increment();
+}
+
+}  // namespace postrider::metrics

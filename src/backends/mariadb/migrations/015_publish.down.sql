@@ -1,0 +1,2 @@
+DROP PROCEDURE IF EXISTS {schema}_publish;
+DROP PROCEDURE IF EXISTS {schema}_publish_event;

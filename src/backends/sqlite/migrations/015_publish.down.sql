@@ -1,0 +1,2 @@
+DROP TRIGGER {schema}_publish_insert;
+DROP VIEW {schema}_publish;

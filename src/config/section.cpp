@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config/section.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+
+#include "core/age.hpp"
+#include "core/nearest.hpp"
+#include "core/utf8.hpp"
+#include "postrider/error.hpp"
+
+namespace postrider::config {
+namespace {
+
+constexpr std::string_view variable_prefix = "POSTRIDER_";
+constexpr std::size_t largest_secret = 64U << 10U;
+
+std::string quoted(std::string_view text) {
+  constexpr std::size_t shown = 100;
+  return "'" + utf8_repaired(utf8_prefix(text, shown)) + "'";
+}
+
+/// POSTRIDER_SINKS_EVENTS_KAFKA_BROKERS for "sinks.events-kafka" and "brokers".
+std::string variable_of(std::string_view table, std::string_view name) {
+  std::string variable(variable_prefix);
+  const auto add = [&](std::string_view part) {
+    for (const char c : part) {
+      variable += std::isalnum(static_cast<unsigned char>(c)) != 0
+                      ? static_cast<char>(std::toupper(static_cast<unsigned char>(c)))
+                      : '_';
+    }
+  };
+  add(table);
+  variable += '_';
+  add(name);
+  return variable;
+}
+
+/// "hosts" for "hosts[3]".
+std::string_view without_index(std::string_view name) {
+  return name.substr(0, std::min(name.find('['), name.size()));
+}
+
+std::vector<std::string> split(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    std::string_view part = text.substr(0, comma);
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
+    while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
+    if (!part.empty()) parts.emplace_back(part);
+  }
+  return parts;
+}
+
+std::string toml_list(const std::vector<std::string>& list) {
+  std::string out = "[";
+  for (const std::string& one : list) out += (out.size() > 1 ? ", " : "") + toml_text(one);
+  return out + "]";
+}
+
+bool refers(std::string_view text) {
+  return text.find("${") != std::string_view::npos;
+}
+
+/// The first bytes of a file, one more than a secret may have; nothing when it cannot be read.
+std::optional<std::string> beginning_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string content(largest_secret + 1, '\0');
+  // A folder can be opened as well.
+  if (!file.is_open() || file.read(content.data(), static_cast<std::streamsize>(content.size())).bad())
+    return std::nullopt;
+  content.resize(static_cast<std::size_t>(file.gcount()));
+  return content;
+}
+
+/// Of a secret as it was written: its references, and *** for whatever stands around them.
+std::string without_secrets(std::string_view written) {
+  std::string shown;
+  while (!written.empty()) {
+    const std::size_t begin = std::min(written.find("${"), written.size());
+    if (begin > 0) shown += "***";
+    const std::size_t end = written.find('}', begin);
+    if (end == std::string_view::npos) break;
+    shown += written.substr(begin, end + 1 - begin);
+    written.remove_prefix(end + 1);
+  }
+  return shown;
+}
+
+std::size_t fingerprint_of(std::string_view text) {
+  return std::hash<std::string_view>{}(text);
+}
+
+}  // namespace
+
+std::string toml_text(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      constexpr std::string_view hex = "0123456789ABCDEF";
+      out += "\\u00";
+      out += hex[static_cast<unsigned char>(c) >> 4U];
+      out += hex[static_cast<unsigned char>(c) & 15U];
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+Source::Source(ConfigFile file, const char* const* environment) : file_(std::move(file)) {
+  if (environment == nullptr) environment = ::environ;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view variable = *environment;
+    const std::size_t equals = variable.find('=');
+    if (equals == std::string_view::npos || !variable.starts_with(variable_prefix)) continue;
+    const std::string name(variable.substr(0, equals));
+    variables_.emplace(name, variable.substr(equals + 1));
+  }
+}
+
+std::vector<std::string> Source::tables_below(const std::string& table) const {
+  std::vector<std::string> names;
+  const std::string prefix = table + ".";
+  for (const ConfigTable& one : file_.tables()) {
+    if (!one.name.starts_with(prefix)) continue;
+    const std::string name = one.name.substr(prefix.size());
+    const std::string first = name.substr(0, std::min(name.find('.'), name.size()));
+    if (std::find(names.begin(), names.end(), first) == names.end()) names.push_back(first);
+  }
+  return names;
+}
+
+std::size_t Source::elements_of(const std::string& table) const {
+  std::size_t count = 0;
+  const auto exists = [&](const std::string& name) {
+    return std::any_of(file_.tables().begin(), file_.tables().end(),
+                       [&](const ConfigTable& one) { return one.name == name; });
+  };
+  while (exists(table + "[" + std::to_string(count) + "]")) ++count;
+  return count;
+}
+
+void Source::finish() const {
+  std::vector<std::string_view> known(tables_.begin(), tables_.end());
+  for (const ConfigTable& table : file_.tables()) {
+    const bool is_way = std::any_of(tables_.begin(), tables_.end(), [&](const std::string& read) {
+      return read.starts_with(table.name + ".");
+    });
+    if (!is_way && !tables_.contains(table.name)) file_.refuse_unknown(table, known);
+  }
+  for (const ConfigValue& value : file_.values()) {
+    if (!tables_.contains(value.table)) {
+      file_.refuse(value.line, value.name + " stands outside of every table that is known",
+                   "options belong into a table", "write [storage] above it, or whichever it is of");
+    }
+  }
+  for (const auto& [name, value] : variables_) {
+    if (used_variables_.contains(name)) continue;
+    // Others may use the prefix for what is theirs; what begins like a table of ours is meant for us.
+    const bool meant =
+        std::any_of(tables_.begin(), tables_.end(), [&variable = name](const std::string& table) {
+          return variable.starts_with(variable_of(table.substr(0, table.find_first_of(".[")), ""));
+        });
+    if (!meant) continue;
+    std::vector<std::string> names;
+    for (const Effective& one : effective_) names.push_back(variable_of(one.table, one.name));
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    const std::string_view nearest = nearest_of(name, views);
+    throw Error(
+        ErrorCode::invalid_argument, "the environment variable " + name + " is refused",
+        "there is no option of that name",
+        nearest.empty() ? "postrider config print lists them" : "did you mean " + std::string(nearest) + "?");
+  }
+}
+
+Section::Section(Source& source, std::string table) : source_(source), table_(std::move(table)) {
+  source_.tables_.insert(table_);
+  for (const ConfigTable& one : source_.file_.tables()) {
+    if (one.name != table_) continue;
+    line_ = one.line;
+    given_ = true;
+  }
+  for (const ConfigValue& value : source_.file_.values()) {
+    if (value.table == table_) values_.push_back(&value);
+  }
+}
+
+std::optional<Section::Found> Section::find(std::string_view name) {
+  known_.emplace_back(name);
+  const std::string variable = variable_of(table_, name);
+  if (const auto found = source_.variables_.find(variable); found != source_.variables_.end()) {
+    source_.used_variables_.insert(variable);
+    given_ = true;
+    return Found{found->second, ConfigValue::Kind::text, false, variable, 0};
+  }
+  for (const ConfigValue* value : values_) {
+    if (value->name == name) return Found{value->text, value->kind, true, {}, value->line};
+  }
+  return std::nullopt;
+}
+
+void Section::refuse(const Found& found, std::string_view name, const std::string& wanted) const {
+  const std::string what = table_ + "." + std::string(name) + " cannot be " + quoted(found.text);
+  if (found.from_file) source_.file_.refuse(found.line, what, "it must be " + wanted);
+  throw Error(ErrorCode::invalid_argument, "the environment variable " + found.where + " is refused",
+              what + ": it must be " + wanted);
+}
+
+void Section::refuse(std::string_view name, std::string_view why, std::string_view hint) const {
+  unsigned line = line_;
+  for (const ConfigValue* value : values_) {
+    if (without_index(value->name) == name) line = value->line;
+  }
+  const std::string what = table_ + (name.empty() ? "" : "." + std::string(name)) + " is refused";
+  if (line != 0) source_.file_.refuse(line, what, why, hint);
+  throw Error(ErrorCode::invalid_argument, what, why, hint);
+}
+
+void Section::note(std::string_view name, std::string value, const std::optional<Found>& found) {
+  const std::string in_force = value;
+  note(name, std::move(value), found, in_force);
+}
+
+void Section::note(std::string_view name, std::string value, const std::optional<Found>& found,
+                   std::string_view in_force) {
+  const Effective::Origin origin = !found             ? Effective::Origin::standard
+                                   : found->from_file ? Effective::Origin::file
+                                                      : Effective::Origin::environment;
+  source_.effective_.push_back(
+      {table_, std::string(name), std::move(value), origin, fingerprint_of(in_force)});
+}
+
+std::string Section::expanded(const Found& found, std::string_view name) const {
+  std::string out;
+  std::string_view text = found.text;
+  const auto fail = [&](const std::string& why) {
+    const std::string what = table_ + "." + std::string(name) + " is refused";
+    if (found.from_file) source_.file_.refuse(found.line, what, why);
+    throw Error(ErrorCode::invalid_argument, what, why);
+  };
+  for (;;) {
+    const std::size_t begin = text.find("${");
+    out += text.substr(0, begin);
+    if (begin == std::string_view::npos) return out;
+    const std::size_t end = text.find('}', begin);
+    const std::string_view inside =
+        end == std::string_view::npos ? std::string_view() : text.substr(begin + 2, end - begin - 2);
+    if (inside.starts_with("env:")) {
+      const std::string variable(inside.substr(4));
+      const char* const value = std::getenv(variable.c_str());  // NOLINT(concurrency-mt-unsafe): at start
+      if (value == nullptr) fail("the environment variable " + quoted(variable) + " is not set");
+      out += value;
+    } else if (inside.starts_with("file:")) {
+      const std::string path(inside.substr(5));
+      std::optional<std::string> content = beginning_of(path);
+      if (!content) fail("the file " + quoted(path) + " cannot be read");
+      if (content->size() > largest_secret) fail("the file " + quoted(path) + " is larger than 64 KiB");
+      while (!content->empty() && (content->back() == '\n' || content->back() == '\r')) content->pop_back();
+      out += *content;
+    } else {
+      fail("'${' must be followed by env:NAME} or file:/path}");
+    }
+    text.remove_prefix(end + 1);
+  }
+}
+
+Section& Section::text(std::string_view name, std::string& target) {
+  const std::optional<Found> found = find(name);
+  if (found) {
+    if (found->kind != ConfigValue::Kind::text) refuse(*found, name, "a text, in quotes");
+    target = expanded(*found, name);
+  }
+  // What a reference brings may be a secret, also where none is expected.
+  note(name, toml_text(found && refers(found->text) ? found->text : target), found, target);
+  return *this;
+}
+
+Section& Section::secret(std::string_view name, std::string& target) {
+  const std::optional<Found> found = find(name);
+  if (found) {
+    // Not even what is wrong with it is shown.
+    if (found->kind != ConfigValue::Kind::text)
+      refuse(Found{"***", found->kind, found->from_file, found->where, found->line}, name,
+             "a text, in quotes");
+    target = expanded(*found, name);
+  }
+  note(name, toml_text(without_secrets(found ? found->text : target)), found, target);
+  return *this;
+}
+
+Section& Section::flag(std::string_view name, bool& target) {
+  const std::optional<Found> found = find(name);
+  if (found) {
+    if (found->text != "true" && found->text != "false") refuse(*found, name, "true or false");
+    target = found->text == "true";
+  }
+  note(name, target ? "true" : "false", found);
+  return *this;
+}
+
+std::int64_t Section::whole(const Found& found, std::string_view name, std::int64_t least,
+                            std::int64_t most) const {
+  std::int64_t number = 0;
+  const char* const end = found.text.data() + found.text.size();
+  const auto [stop, error] = std::from_chars(found.text.data(), end, number);
+  if (error != std::errc{} || stop != end || number < least || number > most) {
+    refuse(found, name, "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  }
+  return number;
+}
+
+Section& Section::count(std::string_view name, std::size_t& target, std::size_t least, std::size_t most) {
+  const std::optional<Found> found = find(name);
+  if (found) {
+    target = static_cast<std::size_t>(
+        whole(*found, name, static_cast<std::int64_t>(least), static_cast<std::int64_t>(most)));
+  }
+  note(name, std::to_string(target), found);
+  return *this;
+}
+
+Section& Section::number(std::string_view name, int& target, int least, int most) {
+  const std::optional<Found> found = find(name);
+  if (found) target = static_cast<int>(whole(*found, name, least, most));
+  note(name, std::to_string(target), found);
+  return *this;
+}
+
+Section& Section::time(std::string_view name, Duration& target, Duration unit, Duration least,
+                       Duration most) {
+  const std::optional<Found> found = find(name);
+  const auto up = [&](Duration time) { return (time + unit - Duration{1}) / unit; };
+  if (found) target = unit * whole(*found, name, up(least), most / unit);
+  note(name, std::to_string(target / unit), found);
+  return *this;
+}
+
+Section& Section::age(std::string_view name, std::optional<Duration>& target) {
+  const std::optional<Found> found = find(name);
+  if (found && !found->text.empty()) {
+    if (found->kind != ConfigValue::Kind::text) refuse(*found, name, "a time in quotes, as in \"90d\"");
+    try {
+      target = parse_age(table_ + "." + std::string(name), found->text);
+    } catch (const Error&) {
+      refuse(*found, name, "a time as in 90d, 12h, 30m or 45s");
+    }
+  } else if (found) {
+    target.reset();
+  }
+  note(name, target ? toml_text(format_age(*target)) : "\"\"", found);
+  return *this;
+}
+
+std::optional<Section::Found> Section::take_list(std::string_view name, std::vector<std::string>& target,
+                                                 std::vector<std::string>& written) {
+  std::optional<Found> found = find(name);
+  if (found) {
+    if (found->kind != ConfigValue::Kind::text) refuse(*found, name, "a list of texts");
+    target = split(expanded(*found, name));
+    written = refers(found->text) ? std::vector<std::string>{found->text} : target;
+    return found;
+  }
+  std::vector<std::string> elements;
+  for (const ConfigValue* value : values_) {
+    if (value->name == name || without_index(value->name) != name) continue;
+    found = Found{value->text, value->kind, true, {}, value->line};
+    if (value->kind != ConfigValue::Kind::text) refuse(*found, name, "a list of texts");
+    elements.push_back(expanded(*found, name));
+    written.push_back(value->text);
+  }
+  if (found) {
+    target = std::move(elements);
+  } else {
+    written = target;
+  }
+  return found;
+}
+
+Section& Section::list(std::string_view name, std::vector<std::string>& target) {
+  std::vector<std::string> written;
+  const std::optional<Found> found = take_list(name, target, written);
+  note(name, toml_list(written), found, toml_list(target));
+  return *this;
+}
+
+Section& Section::secrets(std::string_view name, std::vector<std::string>& target) {
+  std::vector<std::string> written;
+  const std::optional<Found> found = take_list(name, target, written);
+  for (std::string& one : written) one = without_secrets(one);
+  note(name, toml_list(written), found, toml_list(target));
+  return *this;
+}
+
+std::size_t Section::choose(std::string_view name, std::span<const std::string_view> words,
+                            std::string_view now) {
+  const std::optional<Found> found = find(name);
+  const std::string wanted(found ? std::string_view(found->text) : now);
+  const auto chosen = std::find(words.begin(), words.end(), wanted);
+  if (chosen == words.end()) {
+    std::string all = "one of";
+    for (const std::string_view word : words) all.append(" ").append(word);
+    refuse(found.value_or(Found{wanted, ConfigValue::Kind::text, false, {}, 0}), name, all);
+  }
+  note(name, toml_text(wanted), found);
+  return static_cast<std::size_t>(chosen - words.begin());
+}
+
+Section& Section::rest(std::string_view prefix, std::map<std::string, std::string>& target) {
+  prefixes_.emplace(prefix);
+  for (const ConfigValue* value : values_) {
+    if (!value->name.starts_with(prefix)) continue;
+    const Found found{value->text, value->kind, true, {}, value->line};
+    std::string& one = target[value->name.substr(prefix.size())];
+    one = expanded(found, value->name);
+    // Whether it is a secret is not known here.
+    note(value->name, toml_text(without_secrets(found.text)), found, one);
+  }
+  return *this;
+}
+
+void Section::finish() const {
+  const std::vector<std::string_view> known(known_.begin(), known_.end());
+  for (const ConfigValue* value : values_) {
+    const bool passed_on = std::any_of(prefixes_.begin(), prefixes_.end(), [&](const std::string& prefix) {
+      return value->name.starts_with(prefix);
+    });
+    if (passed_on || std::find(known.begin(), known.end(), value->name) != known.end()) continue;
+    const std::string_view name = without_index(value->name);
+    if (name != value->name && std::find(known.begin(), known.end(), name) != known.end()) {
+      const bool is_list =
+          std::any_of(source_.effective_.begin(), source_.effective_.end(), [&](const Effective& one) {
+            return one.table == table_ && one.name == name && one.value.starts_with('[');
+          });
+      if (is_list) continue;
+    }
+    source_.file_.refuse_unknown(*value, known);
+  }
+}
+
+}  // namespace postrider::config

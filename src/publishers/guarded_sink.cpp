@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "publishers/guarded_sink.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/option_check.hpp"
+#include "core/what_of.hpp"
+#include "postrider/error.hpp"
+
+namespace postrider {
+namespace {
+
+constexpr Duration longest_pause = std::chrono::hours{1};
+
+SinkLimits checked(SinkLimits limits) {
+  const OptionCheck check("SinkLimits");
+  check.count("rate", limits.rate, 0, 10'000'000);
+  check.time("patience", limits.patience, Duration{0}, std::chrono::minutes{1});
+  check.number("breaker_threshold", limits.breaker_threshold, 0, 1000);
+  check.time("breaker_window", limits.breaker_window, std::chrono::milliseconds{1}, std::chrono::hours{24});
+  check.time("breaker_reset", limits.breaker_reset, std::chrono::milliseconds{1}, std::chrono::hours{24});
+  check.count("batch", limits.batch, 1, 100'000);
+  if (limits.clock == nullptr) limits.clock = &Clock::system();
+  limits.log = guarded(std::move(limits.log));
+  return limits;
+}
+
+std::shared_ptr<Sink> not_null(std::shared_ptr<Sink> sink) {
+  if (sink == nullptr) {
+    throw Error(ErrorCode::invalid_argument, "cannot use a sink", "it is null",
+                "make one, for example with file_sink");
+  }
+  return sink;
+}
+
+std::optional<CircuitBreaker> breaker_of(const SinkLimits& limits) {
+  if (limits.breaker_threshold == 0) return std::nullopt;
+  return CircuitBreaker({.threshold = limits.breaker_threshold,
+                         .window = limits.breaker_window,
+                         .reset = limits.breaker_reset});
+}
+
+/// What came before a failure is part of the result.
+PublishResult behind_first(std::size_t first, const PublishResult& result, std::size_t size) {
+  const std::size_t count = first + result.count(size);
+  return result.kind() == PublishResult::Kind::refused
+             ? PublishResult::refused(count, result.reason())
+             : PublishResult::unavailable(count, result.reason(), result.retry_after());
+}
+
+}  // namespace
+
+GuardedSink::GuardedSink(std::shared_ptr<Sink> behind, SinkLimits limits)
+    : behind_(not_null(std::move(behind))),
+      limits_(checked(std::move(limits))),
+      breaker_(breaker_of(limits_)),
+      rate_(limits_.rate, limits_.clock->steady_now()),
+      group_(limits_.batch, [this](std::span<const SinkMessage> messages) { return pace(messages); }) {}
+
+GuardedSink::~GuardedSink() {
+  close();
+}
+
+PublishResult GuardedSink::send(std::span<const SinkMessage> messages) {
+  return group_.send(messages);
+}
+
+bool GuardedSink::healthy() const {
+  {
+    const MutexLock lock(mutex_);
+    const SteadyPoint here = now();
+    if (closed_ || here < paused_until_) return false;
+    if (breaker_ && breaker_->state() == CircuitBreaker::State::open && here < breaker_->reopens_at())
+      return false;
+  }
+  return behind_->healthy();
+}
+
+std::string GuardedSink::trouble() const {
+  {
+    const MutexLock lock(mutex_);
+    if (!trouble_.empty()) return trouble_;
+  }
+  return behind_->trouble();
+}
+
+void GuardedSink::close() noexcept {
+  {
+    const MutexLock lock(mutex_);
+    closed_ = true;
+  }
+  closing_.notify_all();
+  behind_->close();
+}
+
+PublishResult GuardedSink::pace(std::span<const SinkMessage> messages) {
+  if (limits_.rate == 0) return attempt(messages);
+  const SteadyPoint until = now() + limits_.patience;
+  std::size_t sent = 0;
+  while (sent < messages.size()) {
+    const std::size_t some = admit(messages.size() - sent, until);
+    if (some == 0) {
+      return PublishResult::unavailable(
+          sent, "'" + name() + "' takes no more than " + std::to_string(limits_.rate) + " messages a second");
+    }
+    const PublishResult result = attempt(messages.subspan(sent, some));
+    if (result.kind() != PublishResult::Kind::all) return behind_first(sent, result, some);
+    sent += some;
+  }
+  return PublishResult::all();
+}
+
+std::size_t GuardedSink::admit(std::size_t wanted, SteadyPoint until) {
+  const MutexLock lock(mutex_);
+  for (;;) {
+    const SteadyPoint here = now();
+    const std::size_t some = closed_ ? 0 : rate_.available(wanted, here);
+    if (some != 0) {
+      rate_.take(some, here);
+      return some;
+    }
+    if (closed_ || here >= until) return 0;
+    limits_.clock->wait_until(closing_, mutex_, std::min(until, rate_.next(here)));
+  }
+}
+
+std::optional<PublishResult> GuardedSink::barred() {
+  const MutexLock lock(mutex_);
+  if (closed_) return PublishResult::unavailable(0, "'" + name() + "' is closed");
+  const SteadyPoint here = now();
+  const auto wait = [&](SteadyPoint until) {
+    return std::max(Duration{1}, std::chrono::ceil<Duration>(until - here));
+  };
+  if (here < paused_until_) {
+    return PublishResult::unavailable(0, "'" + name() + "' has asked for a pause", wait(paused_until_));
+  }
+  if (breaker_ && breaker_->try_acquire(here) != CircuitBreaker::Permit::granted) {
+    return PublishResult::unavailable(0,
+                                      "the circuit to '" + name() + "' is open after repeated failures" +
+                                          (trouble_.empty() ? "" : ", the last: " + trouble_),
+                                      wait(breaker_->reopens_at()));
+  }
+  return std::nullopt;
+}
+
+PublishResult GuardedSink::attempt(std::span<const SinkMessage> messages) {
+  if (std::optional<PublishResult> no = barred()) return *std::move(no);
+  PublishResult result = PublishResult::all();
+  try {
+    result = behind_->send(messages);
+  } catch (const Error& error) {
+    result = error.retryable() ? PublishResult::unavailable(0, what_of(error))
+                               : PublishResult::refused(0, what_of(error));
+  } catch (const std::exception& error) {
+    result = PublishResult::refused(0, what_of(error));
+  }
+  learn(result);
+  return result;
+}
+
+void GuardedSink::learn(const PublishResult& result) {
+  const MutexLock lock(mutex_);
+  const SteadyPoint here = now();
+  const bool away = result.kind() == PublishResult::Kind::unavailable;
+  trouble_ = away ? result.reason() : std::string();
+  if (away && result.retry_after() > Duration{0}) {
+    paused_until_ = here + std::min(result.retry_after(), longest_pause);
+  }
+  if (!breaker_) return;
+  const bool was_open = breaker_->state() != CircuitBreaker::State::closed;
+  if (away) {
+    breaker_->on_failure(here);
+  } else {
+    breaker_->on_success(here);
+  }
+  const bool open = breaker_->state() == CircuitBreaker::State::open;
+  if (open && !was_open) {
+    limits_.log(LogLevel::warning,
+                "postrider: the circuit to sink '" + name() + "' opens: " + result.reason());
+  } else if (was_open && breaker_->state() == CircuitBreaker::State::closed) {
+    limits_.log(LogLevel::info, "postrider: the circuit to sink '" + name() + "' is closed again");
+  }
+}
+
+std::shared_ptr<Sink> guarded_sink(std::shared_ptr<Sink> behind, SinkLimits limits) {
+  return std::make_shared<GuardedSink>(std::move(behind), std::move(limits));
+}
+
+}  // namespace postrider

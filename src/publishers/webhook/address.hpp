@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/socket.h>
+
+#include <string>
+
+namespace postrider {
+
+/// Whether it is an address of the public internet: not loopback, private, link-local, multicast, reserved,
+/// or a cloud's metadata service; nor an IPv6 address that leads to an IPv4 one that is.
+[[nodiscard]] bool public_address(const sockaddr& address);
+
+/// "127.0.0.1" or "::1".
+[[nodiscard]] std::string address_text(const sockaddr& address);
+
+}  // namespace postrider

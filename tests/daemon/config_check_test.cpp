@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// postrider config check refuses what postrider serve refuses, in the same words.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+
+#include "app/cli/cli_fixture.hpp"
+#include "app/sinks/sink_kinds.hpp"
+#include "support/tls_identity.hpp"
+
+namespace postrider::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+/// A configuration that must be refused, and a part of what is said.
+struct Bad {
+  std::string text;
+  std::string said;
+};
+
+class ConfigCheck : public ::testing::Test {
+ protected:
+  [[nodiscard]] CommandLine::Said run(const char* command, const std::string& text) const {
+    std::ofstream(config_) << text;
+    return std::string_view(command) == "check" ? line_.run({"config", "check", "-c", config_})
+                                                : line_.run({command, "-c", config_});
+  }
+  /// Both refuse it, and say the same.
+  void refuses(const Bad& bad) const {
+    SCOPED_TRACE(bad.text);
+    const CommandLine::Said checked = run("check", bad.text);
+    EXPECT_EQ(checked.code, 1) << checked.out;
+    EXPECT_THAT(checked.err, HasSubstr(bad.said));
+    if (checked.code == 0) return;  // serve might run for ever
+    const CommandLine::Said served = run("serve", bad.text);
+    EXPECT_EQ(served.code, 1);
+    EXPECT_EQ(served.err, checked.err);
+    EXPECT_THAT(checked.out + served.out, IsEmpty());
+  }
+  /// A whole configuration with one more table.
+  [[nodiscard]] std::string with(const std::string& more) const {
+    return "[storage]\nurl = \"sqlite:" + dir_.file("x.db") + "\"\n" + more;
+  }
+  [[nodiscard]] std::string with_sink(const std::string& type, const std::string& options) const {
+    return with("[sinks.s]\ntype = \"" + type + "\"\n" + options + "\n");
+  }
+  [[nodiscard]] std::string with_server(const std::string& options) const {
+    return with("[server]\n" + options + "\n");
+  }
+  [[nodiscard]] std::string named(const std::string& option, const char* file) const {
+    return option + " = \"" + dir_.file(file) + "\"\n";
+  }
+  void write(const char* name, const std::string& content) const {
+    std::ofstream(dir_.file(name)) << content;
+  }
+
+  test::TempDir dir_;
+  const std::string config_ = dir_.file("p.toml");
+  CommandLine line_;
+};
+
+TEST_F(ConfigCheck, RefusesDatabasesThatServeRefuses) {
+  const std::vector<Bad> all {
+    {"[storage]\n", "storage.url is refused: it is missing"},
+        {"[storage]\nurl = \"shop.db\"\n", "its URL has no scheme"},
+        {"[storage]\nurl = \"oracle://db/x\"\n", "no such scheme"},
+        {"[storage]\nurl = \"sqlite::memory:\"\n", "events would not be durable"},
+        {"[storage]\nurl = \"sqlite:x.db?mode=ro\"\n", "a sqlite: URL has no parameters"},
+        {"[storage]\nurl = \"sqlite:file:x.db\"\n", "file: URIs are not taken"},
+        {"[storage]\nurl = \"sqlite:~/x.db\"\n", "~ is known to shells only"},
+        {"[storage]\nurl = \"sqlite://host/x.db\"\n", "a file has no host"},
+        {"[storage]\nurl = \"sqlite:/no/such/folder/x.db\"\n", "/no/such/folder"},
+#if defined(POSTRIDER_WITH_POSTGRES)
+        {"[storage]\nurl = \"postgresql://db:port/x\"\n", "cannot read the PostgreSQL URL"},
+#endif
+        {"[storage]\nurl = \"sqlite:x.db\"\nschema = \"a b\"\n", "storage.schema is refused"},
+  };
+  for (const Bad& bad : all) refuses(bad);
+}
+
+TEST_F(ConfigCheck, RefusesAddressesThatServeRefuses) {
+  for (const Bad& bad :
+       std::vector<Bad>{{with_server("listen = \"0.0.0.0:8080\""), "others than this machine could reach it"},
+                        {with_server("listen = \"here\""), "it is no address with a port"},
+                        {with_server("listen = \"127.0.0.1:99999\""), "ports go up to 65535"},
+                        {with_server("listen = \"example.org:80\""), "names are not looked up"}}) {
+    refuses(bad);
+  }
+}
+
+TEST_F(ConfigCheck, RefusesCertificatesThatServeRefuses) {
+  const test::TlsIdentity authority = test::TlsIdentity::authority("test");
+  test::TlsIdentity::server(authority, "DNS:localhost").save_certificate(dir_.file("cert.pem"));
+  test::TlsIdentity::server(authority, "DNS:localhost").save_key(dir_.file("other.pem"));
+  write("nonsense.pem", "nonsense");
+  const std::string cert = named("tls-certificate", "cert.pem");
+  for (const Bad& bad : std::vector<Bad>{
+           {with_server(cert), "a certificate and its key go together"},
+           {with_server(named("tls-certificate", "none.pem") + named("tls-key", "other.pem")),
+            "none.pem for TLS"},
+           {with_server(named("tls-certificate", "nonsense.pem") + named("tls-key", "other.pem")),
+            "nonsense.pem for TLS"},
+           {with_server(cert + named("tls-key", "none.pem")), "none.pem for TLS"},
+           {with_server(cert + named("tls-key", "nonsense.pem")), "nonsense.pem for TLS"},
+           {with_server(cert + named("tls-key", "other.pem")), "other.pem for TLS"}}) {
+    refuses(bad);
+  }
+}
+
+TEST_F(ConfigCheck, RefusesTokenFilesThatServeRefuses) {
+  const std::string hash(64, 'a');
+  write("roleless", "me king " + hash + " never\n");
+  write("hashless", "me viewer secret never\n");
+  write("open", "me viewer " + hash + " never\n");
+  ::chmod(dir_.file("open").c_str(), 0666);
+  for (const Bad& bad : std::vector<Bad>{
+           {with_server(named("token-file", "none")), "cannot read the tokens in"},
+           {with_server(named("token-file", "roleless")), "line 1 is refused: there is no role 'king'"},
+           {with_server(named("token-file", "hashless")), "the hash is not 64 hexadecimal digits"},
+           {with_server(named("token-file", "open")), "others than its owner may write to it"}}) {
+    refuses(bad);
+  }
+}
+
+TEST_F(ConfigCheck, RefusesNamesThatServeRefuses) {
+  const std::string file = "[sinks.s]\ntype = \"file\"\npath = \"x\"\n";
+  for (const Bad& bad : std::vector<Bad>{
+           {with("[[outbox.routes]]\nsink = \"s\"\n"), "there is no sink 's'"},
+           {with("[[outbox.routes]]\nsink = \"LogPublisher\"\n"), "there is no sink 'LogPublisher'"},
+           {with("[relay.topics.t]\npublishers = [\"s\"]\n"), "there is no sink 's'"},
+           {with(file + "[relay.topics.t]\npublishers = [\"s\", \"s\"]\n"), "'s' stands there twice"},
+           {with(file + "[relay.topics." + std::string(200, 't') + "]\npublishers = [\"s\"]\n"),
+            "cannot use a topic"},
+           {with(file + file), "line 6"},
+           {with("[sinks.s]\ntype = \"fax\"\n"), "there is no sink of the type 'fax'"},
+           {with("[node]\nname = \"" + std::string(49, 'n') + "\"\n"), "more than 48 characters"},
+           {with("[relay]\nlease-ms = 1000\nheartbeat-ms = 500\n"), "at most a third of lease-ms"},
+           {with("[outbox]\nwrkers = 1\n"), "did you mean workers?"}}) {
+    refuses(bad);
+  }
+}
+
+TEST_F(ConfigCheck, RefusesSinksThatServeRefuses) {
+  struct BadSink {
+    std::string type;
+    std::string options;
+    std::string said;
+  };
+  const std::vector<std::string_view> kinds = sinks::kinds();
+  for (const BadSink& bad : std::vector<BadSink>{
+           {"file", "path = \"\"", "path is refused: it is missing"},
+           {"file", "path = \"x\"\nsource = \"a b\"", "sinks.s is refused: "},
+           {"kafka", "brokers = \"b:9092\"\ntopic = \"{nothing}\"", "sinks.s is refused: "},
+           {"kafka", "brokers = \"b:9092\"\ntopic = \"t\"\n\"kafka.no.such\" = \"x\"", "'no.such'"},
+           {"kafka", "brokers = \"b:9092\"\ntopic = \"t\"\n\"kafka.acks\" = \"1\"",
+            "the sink sets it by itself"},
+           {"kafka", "brokers = \"b:9092\"\ntopic = \"t\"\ntimeout-ms = 10", "sinks.s is refused: "},
+           {"nats", "url = \"http://x\"", "neither nats:// nor tls://"},
+           {"nats", "tls = true\ntls-cert = \"c.pem\"", "sinks.s is refused: "},
+           {"rabbitmq", "url = \"amqp://me:secret@x\"", "without a user and a password"},
+           {"rabbitmq", "ca-file = \"/no/such.pem\"", "a file that can be read"},
+           {"rabbitmq", "queue = \"q\"\nexchange = \"e\"", "empty when there is an exchange"},
+           {"redis", "url = \"rediss://x\"", "TLS is not supported"},
+           {"redis", "stream = \"{nothing}\"", "sinks.s is refused: "},
+           {"webhook", "url = \"ftp://x\"", "sinks.s is refused: "},
+           {"webhook", "url = \"https://x/\"\nsecrets = [\"whsec_short\"]", "sinks.s is refused: "},
+           {"webhook", "url = \"https://x/\"\n\"header.Host\" = \"y\"",
+            "one that the sink does not set itself"}}) {
+    if (std::find(kinds.begin(), kinds.end(), bad.type) == kinds.end()) continue;
+    refuses({with_sink(bad.type, bad.options), bad.said});
+  }
+}
+
+TEST_F(ConfigCheck, TakesWhatServeTakesAndMakesNothing) {
+  const test::TempDir scratch;
+  line_.environment = {{"TMPDIR", scratch.path().string()}};
+  const std::string text = with(
+      "[server]\nlisten = \"127.0.0.1:0\"\n[sinks.s]\ntype = \"file\"\npath = \"" + dir_.file("out.jsonl") +
+      "\"\n[[outbox.routes]]\nsink = \"s\"\n[relay.topics.t]\npublishers = [\"s\", \"LogPublisher\"]\n"
+      "[eventlog]\nenabled = true\nretention = \"1d\"\n");
+  const CommandLine::Said said = run("check", text);
+  EXPECT_EQ(said.code, 0) << said.err;
+  EXPECT_THAT(said.out, StartsWith("postrider: " + config_ + " is fine"));
+  EXPECT_TRUE(std::filesystem::is_empty(scratch.path()));
+  for (const char* file : {"x.db", "x.db-relay", "out.jsonl"})
+    EXPECT_FALSE(std::filesystem::exists(dir_.file(file))) << file;
+    // A database that is away is no fault of the configuration.
+#if defined(POSTRIDER_WITH_POSTGRES)
+  EXPECT_EQ(run("check", "[storage]\nurl = \"postgresql://x@127.0.0.1:1/none\"\n").code, 0);
+#endif
+}
+
+}  // namespace
+}  // namespace postrider::cli

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "postrider/file_sink.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "postrider/error.hpp"
+#include "support/temp_dir.hpp"
+
+namespace postrider::test {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using Kind = PublishResult::Kind;
+
+class FileSinkTest : public ::testing::Test {
+ protected:
+  std::shared_ptr<Sink> sink(std::size_t max_bytes = 1 << 20, std::size_t keep = 0) const {
+    return file_sink({.path = path_,
+                      .max_bytes = max_bytes,
+                      .keep = keep,
+                      .limits = {.breaker_threshold = 0, .log = [](LogLevel, std::string_view) {}}});
+  }
+  static PublishResult send(Sink& sink, const std::string& payload = "{}") {
+    const Event event = Event::json("T", payload);
+    const SinkMessage message{.event = &event};
+    return sink.send({&message, 1});
+  }
+  std::size_t lines(const std::string& path) const {
+    std::ifstream file(path);
+    std::size_t count = 0;
+    for (std::string line; std::getline(file, line); ++count) EXPECT_THAT(line, ::testing::EndsWith("}"));
+    return count;
+  }
+  TempDir folder_;
+  std::string path_ = folder_.file("events.jsonl");
+};
+
+TEST_F(FileSinkTest, IsForNobodyElsesEyes) {
+  ASSERT_EQ(send(*sink()).kind(), Kind::all);
+  struct stat about {};
+  ASSERT_EQ(::stat(path_.c_str(), &about), 0);
+  EXPECT_EQ(about.st_mode & 0777U, 0600U);
+}
+
+TEST_F(FileSinkTest, RenamesFullFilesAndKeepsSoMany) {
+  const auto one = sink(1024, 2);
+  for (int i = 0; i < 12; ++i) ASSERT_EQ(send(*one, "\"" + std::string(600, 'x') + "\"").kind(), Kind::all);
+  EXPECT_FALSE(fs::exists(path_ + ".1"));
+  EXPECT_FALSE(fs::exists(path_ + ".3"));
+  EXPECT_TRUE(fs::exists(path_ + ".4"));
+  EXPECT_TRUE(fs::exists(path_ + ".5"));
+  EXPECT_EQ(lines(path_ + ".5") + lines(path_ + ".4") + lines(path_), 6U);
+}
+
+TEST_F(FileSinkTest, ALineThatACrashHasCutIsRemoved) {
+  ASSERT_EQ(send(*sink()).kind(), Kind::all);
+  { std::ofstream(path_, std::ios::app) << R"({"specversion":"1.0","id":")"; }
+  ASSERT_EQ(send(*sink()).kind(), Kind::all);
+  EXPECT_EQ(lines(path_), 2U);
+}
+
+TEST_F(FileSinkTest, AFileThatIsOneTornLineBecomesEmpty) {
+  { std::ofstream(path_) << std::string(200'000, 'x'); }
+  ASSERT_EQ(send(*sink()).kind(), Kind::all);
+  EXPECT_EQ(lines(path_), 1U);
+}
+
+TEST_F(FileSinkTest, JsonOfManyLinesIsOneLine) {
+  ASSERT_EQ(send(*sink(), "{\n  \"a\":\r\n 1}").kind(), Kind::all);
+  EXPECT_EQ(lines(path_), 1U);
+}
+
+TEST_F(FileSinkTest, AFileThatWasMovedAwayIsMadeAnew) {
+  const auto one = sink();
+  ASSERT_EQ(send(*one).kind(), Kind::all);
+  fs::rename(path_, path_ + ".moved");
+  ASSERT_EQ(send(*one).kind(), Kind::all);
+  EXPECT_EQ(lines(path_), 1U);
+  fs::remove(path_);
+  ASSERT_EQ(send(*one).kind(), Kind::all);
+  EXPECT_EQ(lines(path_), 1U);
+}
+
+TEST_F(FileSinkTest, OneWriterAtATime) {
+  const auto first = sink();
+  ASSERT_EQ(send(*first).kind(), Kind::all);
+  const auto second = sink();
+  const PublishResult result = send(*second);
+  EXPECT_EQ(result.kind(), Kind::unavailable);
+  EXPECT_THAT(result.reason(), HasSubstr("another process"));
+}
+
+TEST_F(FileSinkTest, WhatIsNoFileIsRefusedWithoutWaiting) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const PublishResult fifo = send(*sink());
+  EXPECT_EQ(fifo.kind(), Kind::unavailable);
+  EXPECT_THAT(fifo.reason(), HasSubstr("not a regular file"));
+  fs::remove(path_);
+  fs::create_symlink(folder_.file("elsewhere"), path_);
+  EXPECT_EQ(send(*sink()).kind(), Kind::unavailable);
+  EXPECT_FALSE(fs::exists(folder_.file("elsewhere")));
+}
+
+TEST_F(FileSinkTest, ABatchThatDoesNotFitIsTakenBack) {
+  const auto one = sink();
+  ASSERT_EQ(send(*one).kind(), Kind::all);
+  const auto before = fs::file_size(path_);
+  // The largest file that this process may write stands for a full disk: part of a write succeeds, the rest
+  // fails.
+  struct rlimit unlimited {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  const struct rlimit small { before + 100, unlimited.rlim_max };
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const PublishResult full = send(*one, "\"" + std::string(5'000, 'x') + "\"");
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &unlimited), 0);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_EQ(full.kind(), Kind::unavailable);
+  EXPECT_THAT(full.reason(), HasSubstr("cannot write"));
+  EXPECT_EQ(fs::file_size(path_), before);
+  ASSERT_EQ(send(*one).kind(), Kind::all);
+  EXPECT_EQ(lines(path_), 2U);
+}
+
+TEST_F(FileSinkTest, RefusesOptionsThatMakeNoSense) {
+  EXPECT_THROW((void)file_sink({}), Error);
+  EXPECT_THROW((void)file_sink({.path = path_, .max_bytes = 10}), Error);
+  EXPECT_THROW((void)file_sink({.path = path_, .source = "not a uri"}), Error);
+}
+
+}  // namespace
+}  // namespace postrider::test

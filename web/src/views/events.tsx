@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useEffect, useState } from 'preact/hooks';
+import { api, type OutboxBrief, type Query } from '../api';
+import { count } from '../format';
+import { usePages } from '../hooks';
+import { go, Link, query as address, to } from '../router';
+import { Table, type Column } from '../table';
+import { Badge, Empty, Field, Loading, Page, Problem, Time } from '../ui';
+
+export const eventColumns: Column<OutboxBrief>[] = [
+  { title: 'Type', cell: (event) => <Link href={to('events', event.id)}>{event.type}</Link> },
+  { title: 'Status', cell: (event) => <Badge text={event.status} /> },
+  { title: 'Tries', number: true, cell: (event) => count(event.attempts) },
+  { title: 'Created', cell: (event) => <Time at={event.createdAt} /> },
+  {
+    title: 'Aggregate',
+    minor: true,
+    cell: (event) => [event.aggregateType, event.aggregateId].filter(Boolean).join(' ') || '–',
+  },
+  { title: 'Tenant', minor: true, cell: (event) => event.tenantId ?? '–' },
+  { title: 'Id', minor: true, cell: (event) => <code>{event.id}</code> },
+  { title: 'Last error', wide: true, minor: true, cell: (event) => event.lastError ?? '' },
+];
+
+/// Of those that are dead anyway.
+export const deadColumns: Column<OutboxBrief>[] = [
+  ...eventColumns.filter(({ title }) => title === 'Type' || title === 'Tries'),
+  { title: 'Died', cell: (event) => <Time at={event.doneAt} /> },
+  ...eventColumns.filter(({ title }) => title === 'Aggregate' || title === 'Last error'),
+];
+
+export const searchFields = [
+  ['type', 'Type', 'OrderPlaced'],
+  ['aggregateType', 'Aggregate type', 'Order'],
+  ['aggregateId', 'Aggregate id', ''],
+  ['tenantId', 'Tenant', ''],
+  ['errorContains', 'Error has', 'timed out'],
+] as const;
+
+/// A search in the address: fields are typed into, and take effect with Enter or the button.
+export function useSearch(names: readonly string[], query: URLSearchParams) {
+  const given = Object.fromEntries(names.map((name) => [name, query.get(name) ?? '']));
+  const key = JSON.stringify(given);
+  const [draft, setDraft] = useState<Record<string, string>>(given);
+  useEffect(() => setDraft(given), [key]);
+  return {
+    given: given as Record<string, string>,
+    draft,
+    set: (name: string, value: string) => setDraft((before) => ({ ...before, [name]: value })),
+    submit: (event?: Event) => {
+      event?.preventDefault();
+      go(address(draft));
+    },
+    clear: () => go(location.pathname),
+    any: Object.values(given).some(Boolean),
+  };
+}
+
+export function EventsView({ query }: { query: URLSearchParams }) {
+  const search = useSearch(['status', ...searchFields.map(([name]) => name)], query);
+  const [id, setId] = useState('');
+  const pages = usePages(
+    (cursor, signal) => api.outboxEvents({ ...(search.given as Query), limit: 200, cursor }, signal),
+    [search.given],
+  );
+  const openId = (event: Event) => {
+    event.preventDefault();
+    if (id.trim()) go(to('events', id.trim()));
+  };
+  return (
+    <Page
+      title="Events"
+      lead="What applications published into the outbox."
+      actions={
+        <button type="button" onClick={pages.reload}>
+          Refresh
+        </button>
+      }
+    >
+      <form class="filters" role="search" onSubmit={search.submit}>
+        <Field
+          label="Status"
+          name="status"
+          value={search.draft.status ?? ''}
+          list={['', 'PENDING', 'NEW', 'RETRY', 'DONE', 'DEAD']}
+          onInput={(status) => go(address({ ...search.draft, status }))}
+        />
+        {searchFields.map(([name, label, placeholder]) => (
+          <Field
+            key={name}
+            label={label}
+            name={name}
+            value={search.draft[name] ?? ''}
+            placeholder={placeholder}
+            onInput={(value) => search.set(name, value)}
+          />
+        ))}
+        <button type="submit" class="primary">
+          Search
+        </button>
+        {search.any && (
+          <button type="button" onClick={search.clear}>
+            Clear
+          </button>
+        )}
+      </form>
+      <form class="filters" onSubmit={openId}>
+        <Field label="Or one by its id" name="id" value={id} onInput={setId} placeholder="01J…" />
+        <button type="submit" disabled={!id.trim()}>
+          Open
+        </button>
+      </form>
+      {pages.error && <Problem error={pages.error} retry={pages.reload} what="The events cannot be read" />}
+      {pages.rows.length > 0 && (
+        <>
+          <Table
+            label="Events"
+            columns={eventColumns}
+            rows={pages.rows}
+            id={(event) => event.id}
+            open={(event) => go(to('events', event.id))}
+            more={pages.more}
+            onEnd={pages.loadMore}
+          />
+          <PagesFoot pages={pages} />
+        </>
+      )}
+      {pages.rows.length === 0 && pages.loading && <Loading />}
+      {pages.rows.length === 0 && !pages.loading && !pages.error && (
+        search.any ? (
+          <Empty title="No event matches">Ask for less, or clear the fields.</Empty>
+        ) : (
+          <Empty title="No event yet">
+            Publish one from your program, or here:
+            <pre class="code">
+              {`curl ${location.origin}/api/events -H 'Content-Type: application/json' \\\n  -d '{"type":"OrderPlaced","payload":{"id":1}}'`}
+            </pre>
+          </Empty>
+        )
+      )}
+    </Page>
+  );
+}
+
+export function PagesFoot({ pages }: { pages: { rows: unknown[]; more: boolean; full: boolean; loading: boolean; loadMore: () => void } }) {
+  return (
+    <p class="table-foot" role="status">
+      <span>
+        {count(pages.rows.length)} {pages.more ? 'so far' : pages.full ? 'shown; ask for less to see others' : 'in all'}
+        {pages.loading ? ' · loading…' : ''}
+      </span>
+      {pages.more && (
+        <button type="button" class="small" disabled={pages.loading} onClick={pages.loadMore}>
+          More
+        </button>
+      )}
+    </p>
+  );
+}

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+import { api, type Page as Rows, type QueueBrief, type QueueFilter, type QueueLogEntry } from '../api';
+import { count, duration, plural } from '../format';
+import { usePages, useResource } from '../hooks';
+import { go, Link, to } from '../router';
+import { Table, type Column } from '../table';
+import { Ago, Badge, Card, Empty, Figure, Loading, Page, Problem, Time, useConfirm, type Question } from '../ui';
+import { PagesFoot } from './events';
+
+const stuckFor = '5m';
+type Verb = 'requeue' | 'cancel' | 'release' | 'replay';
+
+interface List {
+  name: string;
+  title: string;
+  read: (cursor: string | null, signal: AbortSignal) => Promise<Rows<QueueBrief | QueueLogEntry>>;
+  empty: string;
+  filter: QueueFilter | null;
+  verbs: Verb[];
+}
+
+const lists: List[] = [
+  {
+    name: 'stuck',
+    title: 'Stuck',
+    read: (cursor, signal) => api.queueStuck({ for: stuckFor, limit: 200, cursor }, signal),
+    empty: 'No event has been in progress for more than 5 minutes.',
+    filter: { stuckFor },
+    verbs: ['requeue', 'cancel'],
+  },
+  {
+    name: 'quarantine',
+    title: 'Quarantine',
+    read: (cursor, signal) => api.quarantine({ limit: 200, cursor }, signal),
+    empty: 'No event took its worker down again and again.',
+    filter: { quarantined: true },
+    verbs: ['release', 'cancel'],
+  },
+  {
+    name: 'waiting',
+    title: 'In the queue',
+    read: (cursor, signal) => api.queueEvents({ limit: 200, cursor }, signal),
+    empty: 'The queue is empty: everything was handled.',
+    filter: null,
+    verbs: ['cancel'],
+  },
+  {
+    name: 'failed',
+    title: 'Failed',
+    read: (cursor, signal) => api.queueLog({ status: ['FAILED', 'COMPLETED_WITH_ERRORS'], limit: 200, cursor }, signal),
+    empty: 'No finished event had an error.',
+    filter: { statuses: ['FAILED', 'COMPLETED_WITH_ERRORS'] },
+    verbs: ['replay'],
+  },
+  {
+    name: 'log',
+    title: 'Finished',
+    read: (cursor, signal) => api.queueLog({ limit: 200, cursor }, signal),
+    empty: 'Nothing was finished yet, or the log was purged.',
+    filter: null,
+    verbs: ['replay'],
+  },
+];
+
+const verbWords: Record<Verb, { button: string; title: string; text: string; danger?: boolean }> = {
+  requeue: { button: 'Requeue', title: 'Take it from its worker?', text: 'Another worker tries it. A worker that still runs it can no longer finish it.' },
+  cancel: { button: 'Cancel event', title: 'Take it out of the queue?', text: 'It goes to the log as failed, and no handler sees it again unless it is replayed.', danger: true },
+  release: { button: 'Release', title: 'Let it out of quarantine?', text: 'It is tried again. It took its workers down before.', danger: true },
+  replay: { button: 'Replay', title: 'Publish it again?', text: 'Its handlers see it once more, under a new id in the queue.' },
+};
+
+/// Counts first, so that the question says how many.
+export async function questionOf(verb: Verb, filter: QueueFilter, then: () => void): Promise<Question> {
+  const { events } = await api.queueVerb(verb, { filter, dryRun: true });
+  const words = verbWords[verb];
+  return {
+    title: words.title,
+    text: (
+      <>
+        <p class="strong">{plural(events, 'event')}</p>
+        <p>{words.text}</p>
+      </>
+    ),
+    verb: words.button,
+    danger: words.danger,
+    act: async () => {
+      const done = await api.queueVerb(verb, { filter });
+      then();
+      return `${words.button}: ${plural(done.events, 'event')}`;
+    },
+  };
+}
+
+export function VerbButton({ verb, filter, then, ask, small, label }: {
+  verb: Verb;
+  filter: QueueFilter;
+  then: () => void;
+  ask: (question: Question) => void;
+  small?: boolean;
+  label?: string;
+}) {
+  const words = verbWords[verb];
+  const click = async () => {
+    try {
+      ask(await questionOf(verb, filter, then));
+    } catch (why) {
+      // The dialog shows the same refusal, with its hint.
+      ask({ title: words.title, text: words.text, verb: words.button, act: () => Promise.reject(why) });
+    }
+  };
+  return (
+    <button type="button" class={small ? 'small' : ''} aria-label={label} onClick={() => void click()}>
+      {words.button}
+      {!small && '…'}
+    </button>
+  );
+}
+
+const isLog = (row: QueueBrief | QueueLogEntry): row is QueueLogEntry => 'seq' in row;
+
+function worst(row: QueueLogEntry): string {
+  const bad = row.results.filter((one) => one.result !== 'success');
+  if (bad.length === 0) return plural(row.results.length, 'handler');
+  return bad.map((one) => `${one.handler}: ${one.error ?? one.result}`).join(' · ');
+}
+
+export function QueueView({ query }: { query: URLSearchParams }) {
+  const counts = useResource((signal) => api.queueCounts(signal), ['counts'], 2000);
+  const chosen = lists.find((one) => one.name === query.get('list')) ?? (lists[2] as List);
+  const pages = usePages(chosen.read, [chosen.name]);
+  const [dialog, ask] = useConfirm();
+  const again = () => {
+    pages.reload();
+    counts.reload();
+  };
+  const columns: Column<QueueBrief | QueueLogEntry>[] = [
+    { title: 'Id', number: true, cell: (row) => <Link href={to('queue', row.id)}>{row.id}</Link> },
+    { title: 'Type', cell: (row) => row.type ?? <span class="muted">unreadable</span> },
+    { title: 'Status', cell: (row) => <Badge text={!isLog(row) && row.quarantinedAt ? 'quarantined' : row.status} /> },
+    { title: 'Tries', number: true, cell: (row) => count(row.attempts) },
+    { title: 'Crashes', number: true, minor: true, cell: (row) => count(row.crashes) },
+    {
+      title: 'Since',
+      minor: true,
+      cell: (row) => (isLog(row) ? <Time at={row.finalizedAt} /> : <Ago at={row.processingStartedAt ?? row.createdAt} />),
+    },
+    { title: 'Worker', minor: true, cell: (row) => (isLog(row) ? '–' : (row.owner ?? '–')) },
+    { title: 'Handlers said', wide: true, minor: true, cell: (row) => (isLog(row) ? worst(row) : (row.lastError ?? '')) },
+    {
+      title: 'Action',
+      cell: (row) => (
+        <span class="row-actions">
+          {chosen.verbs.map((verb) => (
+            <VerbButton key={verb} small verb={verb} filter={{ ids: [row.id] }} then={again} ask={ask} label={`${verbWords[verb].button} ${row.id}`} />
+          ))}
+        </span>
+      ),
+    },
+  ];
+  const data = counts.data;
+  return (
+    <Page title="Queue" lead="Events for the handlers of this application.">
+      {dialog}
+      {counts.error && counts.error.problem.status !== 404 && <Problem error={counts.error} retry={counts.reload} what="The counts cannot be read" />}
+      {data && (
+        <dl class="figures" aria-live="polite">
+          <Figure label="Waiting" value={count(data.pending)} note={data.oldestPendingSeconds > 0 ? `oldest ${duration(data.oldestPendingSeconds)}` : 'none overdue'} />
+          <Figure label="Delayed" value={count(data.delayed)} />
+          <Figure label="In progress" value={count(data.processing)} />
+          <Figure label="Abandoned" value={count(data.abandoned)} tone={data.abandoned > 0 ? 'warn' : undefined} />
+          <Figure label="Quarantine" value={count(data.quarantined)} tone={data.quarantined > 0 ? 'bad' : undefined} />
+        </dl>
+      )}
+      <nav class="tabs" aria-label="Lists">
+        {lists.map((list) => (
+          <Link key={list.name} href={`${to('queue')}?list=${list.name}`} aria-current={list === chosen ? 'page' : undefined}>
+            {list.title}
+          </Link>
+        ))}
+      </nav>
+      <Card
+        title={chosen.title}
+        aside={
+          chosen.filter &&
+          pages.rows.length > 0 &&
+          chosen.verbs.map((verb) => (
+            <span key={verb} class="all-of">
+              All: <VerbButton verb={verb} filter={chosen.filter as QueueFilter} then={again} ask={ask} />
+            </span>
+          ))
+        }
+      >
+        {pages.error && <Problem error={pages.error} retry={pages.reload} what="The list cannot be read" />}
+        {pages.rows.length > 0 && (
+          <>
+            <Table label={chosen.title} columns={columns} rows={pages.rows} id={(row) => String(row.id)} open={(row) => go(to('queue', row.id))} more={pages.more} onEnd={pages.loadMore} />
+            <PagesFoot pages={pages} />
+          </>
+        )}
+        {pages.rows.length === 0 && pages.loading && <Loading />}
+        {pages.rows.length === 0 && !pages.loading && !pages.error && <Empty title="Nothing here">{chosen.empty}</Empty>}
+      </Card>
+    </Page>
+  );
+}
