@@ -123,7 +123,24 @@ export interface Content {
   payloadBase64?: string;
 }
 
-export type OutboxEvent = OutboxBrief & Content;
+/// An attempt that did not simply succeed.
+export interface FailedAttempt {
+  attempt: number;
+  at: string;
+  node: string | null;
+  outcome: 'RETRY' | 'DEAD';
+  error: string | null;
+}
+
+/// The newest of them, oldest first.
+export interface History {
+  history: FailedAttempt[];
+}
+
+/// So many are kept of one event.
+export const keptAttempts = 50;
+
+export type OutboxEvent = OutboxBrief & Content & History;
 
 export interface DeadFilter {
   ids?: string[];

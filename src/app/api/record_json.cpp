@@ -95,6 +95,18 @@ json::value headers_value(std::string_view headers_json) {
   }
 }
 
+json::array history_json(const std::vector<FailedAttempt>& history) {
+  json::array all;
+  for (const FailedAttempt& one : history) {
+    all.push_back({{"attempt", one.attempt},
+                   {"at", time_text(one.at)},
+                   {"node", shown_or_null(one.node)},
+                   {"outcome", to_string(one.outcome)},
+                   {"error", shown_or_null(one.error)}});
+  }
+  return all;
+}
+
 json::object brief_json(const OutboxRecord& record) {
   return {{"id", record.id.view()},
           {"type", shown(record.type)},
@@ -114,6 +126,7 @@ json::object brief_json(const OutboxRecord& record) {
 
 json::object whole_json(const OutboxRecord& record) {
   json::object one = brief_json(record);
+  one["history"] = history_json(record.history);
   one["headers"] = headers_value(record.headers_json);
   add_payload(one, record.payload_kind, record.payload);
   return one;

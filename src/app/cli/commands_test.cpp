@@ -122,6 +122,21 @@ TEST_P(CommandsTest, ListsWhatIsInTheOutboxByStatus) {
   EXPECT_EQ(run({"outbox", "list", "--status", "lost"}).code, 2);
 }
 
+TEST_P(CommandsTest, ShowsTheAttemptsThatFailed) {
+  const std::string id = dead("A", "no \x1b[31mroute");
+  const boost::json::array history = json({"outbox", "show", id}).at("history").as_array();
+  ASSERT_EQ(history.size(), 1U);
+  EXPECT_EQ(history[0].at("outcome"), "DEAD");
+  EXPECT_EQ(history[0].at("node"), "test");
+  for (const char* group : {"outbox", "dead"}) {
+    const std::string said = run({group, "show", id}).out;
+    EXPECT_THAT(said, AllOf(HasSubstr("\nATTEMPT"), HasSubstr("DEAD     no \\x1b[31mroute"),
+                            Not(HasSubstr("\x1b[31m"))));
+    EXPECT_THAT(said, Not(HasSubstr("history")));
+  }
+  EXPECT_THAT(run({"outbox", "show", publish("B")}).out, Not(HasSubstr("ATTEMPT")));
+}
+
 TEST_P(CommandsTest, DeadLettersAreGroupedEditedAndReplayed) {
   const std::string one = dead("A", "HTTP 500 of request 1");
   dead("A", "HTTP 500 of request 2");
