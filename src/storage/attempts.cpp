@@ -35,4 +35,22 @@ std::vector<FailedAttempt> outbox_attempts(const SqlDialect& dialect, std::strin
   return history;
 }
 
+std::vector<FailedAttempt> queue_attempts(const SqlDialect& dialect, QueueId id) {
+  SqlQuery query(dialect);
+  query.sql("select attempt, ").micros("started_at").sql(", ").micros("at");
+  query.sql(", owner, outcome, error from ").table("event_attempt").sql(" where id = ");
+  const Rows rows = query.bind(static_cast<std::int64_t>(id)).sql(" order by token").run();
+  std::vector<FailedAttempt> history;
+  history.reserve(rows.size());
+  for (const auto& row : rows.rows) {
+    history.push_back({.attempt = static_cast<std::int32_t>(number(row[0])),
+                       .started_at = row[1].has_value() ? std::optional(time_of(row[1])) : std::nullopt,
+                       .at = time_of(row[2]),
+                       .node = text(row[3]),
+                       .outcome = static_cast<AttemptOutcome>(number(row[4])),
+                       .error = text(row[5])});
+  }
+  return history;
+}
+
 }  // namespace postrider

@@ -21,6 +21,8 @@ inline constexpr std::size_t max_attempt_error_chars = 1000;
   return static_cast<std::int64_t>(token) > max_kept_attempts;
 }
 
+/// The history of one event of the queue, in the queue or in the log, oldest first.
+[[nodiscard]] std::vector<FailedAttempt> queue_attempts(const SqlDialect& dialect, QueueId id);
 /// The history of one outbox event, oldest first.
 [[nodiscard]] std::vector<FailedAttempt> outbox_attempts(const SqlDialect& dialect,
                                                          std::string_view event_id);
