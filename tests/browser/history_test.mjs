@@ -7,6 +7,7 @@ import { hostile, lowContrasts, openBrowser, openPage, Server } from './harness.
 const micros = (secondsAgo) => `(CAST(strftime('%s', 'now') AS INTEGER) - ${secondsAgo}) * 1000000`;
 
 let browser, server;
+const worker = `'worker-<b>1</b>'`;
 before(async () => {
   browser = await openBrowser();
   server = await Server.start();
@@ -25,6 +26,12 @@ before(async () => {
       attempt('replayed', 1, 1, 90, `'node-1'`, 1, 'gone') +
       row('dead', 3, 1, 'refused', micros(10)) +
       attempt('dead', 1, 1, 10, 'NULL', 1, 'refused') +
+      `INSERT INTO postrider_event_queue (id, event_id, event_type, payload, attempts, crashes, token, available_at, last_error)
+         VALUES (2000, 'q', 'MailWanted', '{}', 2, 1, 2, ${micros(-3600)}, 'mailer: busy');
+       INSERT INTO postrider_event_attempt (id, token, attempt, started_at, at, owner, outcome, error)
+         VALUES (2000, 1, 1, ${micros(90)}, ${micros(60)}, ${worker}, 4, NULL);
+       INSERT INTO postrider_event_attempt (id, token, attempt, started_at, at, owner, outcome, error)
+         VALUES (2000, 2, 2, ${micros(50)}, ${micros(49)}, 'worker-2', 0, '${hostile}');` +
       row('fresh', 0, 0, '', 'NULL') +
       row('old', 3, 7, 'before histories were kept', micros(10)) +
       row('often', 2, 60, 'no', 'NULL') +
@@ -99,5 +106,18 @@ test('Of an event that failed often the newest attempts are shown, and that ther
   assert.deepEqual(steps[3], ['Attempt 11 failed', 'on node-1: no 0']);
   assert.deepEqual(steps[52], ['Attempt 60 failed', 'on node-1: no 49']);
   assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), 'nothing is cut off');
+  await page.finish();
+});
+
+test('An event of the queue shows which worker died and which attempt failed', async () => {
+  const page = await openPage(browser, server, { path: '/ui/queue/2000' });
+  assert.deepEqual(await way(page), [
+    ['Enqueued', ''],
+    ['Attempt 1: its worker died', 'on worker-<b>1</b>'],
+    ['Attempt 2 failed', `on worker-2: ${hostile}`],
+    ['Due', 'mailer: busy'],
+  ]);
+  assert.equal(await page.locator('.timeline img, .timeline b').count(), 0);
+  assert.deepEqual(await lowContrasts(page), []);
   await page.finish();
 });

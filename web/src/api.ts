@@ -128,7 +128,8 @@ export interface FailedAttempt {
   attempt: number;
   at: string;
   node: string | null;
-  outcome: 'RETRY' | 'DEAD';
+  startedAt?: string;
+  outcome: 'RETRY' | 'DEAD' | 'FAILED' | 'COMPLETED_WITH_ERRORS' | 'CRASHED';
   error: string | null;
 }
 
@@ -216,7 +217,7 @@ export interface QueueLogEntry {
   results: HandlerResult[];
 }
 
-export type QueueEvent = (QueueBrief & Content & { results: HandlerResult[] }) | (QueueLogEntry & Partial<Content>);
+export type QueueEvent = History & ((QueueBrief & Content & { results: HandlerResult[] }) | (QueueLogEntry & Partial<Content>));
 
 export interface QueueFilter {
   ids?: number[];

@@ -98,11 +98,13 @@ json::value headers_value(std::string_view headers_json) {
 json::array history_json(const std::vector<FailedAttempt>& history) {
   json::array all;
   for (const FailedAttempt& one : history) {
-    all.push_back({{"attempt", one.attempt},
-                   {"at", time_text(one.at)},
-                   {"node", shown_or_null(one.node)},
-                   {"outcome", to_string(one.outcome)},
-                   {"error", shown_or_null(one.error)}});
+    json::object line{{"attempt", one.attempt},
+                      {"at", time_text(one.at)},
+                      {"node", shown_or_null(one.node)},
+                      {"outcome", to_string(one.outcome)},
+                      {"error", shown_or_null(one.error)}};
+    if (one.started_at) line["startedAt"] = time_text(*one.started_at);
+    all.push_back(std::move(line));
   }
   return all;
 }
@@ -158,6 +160,7 @@ json::object brief_json(const QueueRecord& record) {
 
 json::object whole_json(const QueueRecord& record) {
   json::object one = brief_json(record);
+  one["history"] = history_json(record.history);
   one["headers"] = headers_value(record.headers_json);
   add_payload(one, record.payload_kind, record.payload);
   return one;
@@ -180,6 +183,7 @@ json::object brief_json(const LogEntry& entry) {
 
 json::object whole_json(const LogEntry& entry) {
   json::object one = event_json(entry);
+  one["history"] = history_json(entry.history);
   if (entry.event) {
     one["headers"] = headers_value(entry.event->headers_json());
     add_payload(one, entry.event->payload_kind(), entry.event->payload());

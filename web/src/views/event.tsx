@@ -29,12 +29,18 @@ export function Timeline({ steps }: { steps: Step[] }) {
   );
 }
 
-const failedStep = ({ attempt, at, node, error }: FailedAttempt): Step => ({
+const failedStep = ({ attempt, at, node, error, outcome }: FailedAttempt): Step => ({
   at,
-  title: `Attempt ${count(attempt)} failed`,
+  title: outcome === 'CRASHED' ? `Attempt ${count(attempt)}: its worker died` : `Attempt ${count(attempt)} failed`,
   text: [node && `on ${node}`, error].filter(Boolean).join(': ') || undefined,
-  tone: 'warn',
+  tone: outcome === 'CRASHED' ? 'bad' : 'warn',
 });
+
+/// The attempts, with a word about those that are not kept.
+export const historySteps = (history: FailedAttempt[]): Step[] => [
+  ...(history.length < keptAttempts ? [] : [{ at: null, title: 'Earlier attempts are not kept' }]),
+  ...history.map(failedStep),
+];
 
 /// Its attempts as steps, with a word about what is not known of them.
 function attemptSteps(event: OutboxEvent): Step[] {
