@@ -23,7 +23,10 @@ SettledAttempt settled_attempt(const Settlement& settlement, AttemptOutcome outc
   if (error.empty()) {
     for (const HandlerResult& result : settlement.results) {
       if (result.verdict == HandlerVerdict::success || error.size() > max_attempt_error_chars) continue;
-      error.append(error.empty() ? "" : "; ").append(result.handler).append(": ").append(result.error);
+      if (!error.empty()) error += "; ";
+      if (!result.handler.empty())
+        error.append(result.handler).append(": ");  // whoever polls has no handlers
+      error += result.error;
     }
   }
   return {.claim = settlement.claim,

@@ -200,6 +200,15 @@ TEST_P(CommandsTest, TheQueueIsListedRequeuedCancelledAndReplayed) {
   EXPECT_EQ(run({"queue", "list", "--status", "NONE"}).code, 1);
 }
 
+TEST_P(CommandsTest, ShowsTheAttemptsOfAQueuedEventThatFailed) {
+  EventQueue queue(storage());
+  const QueueId id = queue.publish(Event::json("Job", "{}")).id();
+  const std::string number = std::to_string(static_cast<std::int64_t>(id));
+  ASSERT_EQ(queue.fail(queue.poll().value().claim, "no luck"), Settled::applied);
+  EXPECT_EQ(json({"queue", "show", number}).at("history").at(0).at("outcome"), "FAILED");
+  EXPECT_THAT(run({"queue", "show", number}).out, AllOf(HasSubstr("\nATTEMPT"), HasSubstr("no luck")));
+}
+
 TEST_P(CommandsTest, TheStoreIsReadAndAppendedToOnACondition) {
   EXPECT_EQ(json({"store", "append", "Opened", "--tag", "account=1"}).at("lastPosition"), 1);
   const Said refused =
