@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "postrider/failed_attempt.hpp"
 #include "postrider/filter_list.hpp"
 #include "postrider/queued_event.hpp"
 #include "postrider/storage.hpp"
@@ -28,6 +29,8 @@ struct LogEntry {
   TimePoint finalized_at{};
   /// What each handler said in the end.
   std::vector<HandlerResult> results{};
+  /// Attempts that failed, oldest first, the last one included. Only of EventLog::find: pages leave it out.
+  std::vector<FailedAttempt> history{};
 };
 
 /// Which entries are wanted; what is not set matches all. A list that is set and empty matches nothing.
@@ -64,6 +67,7 @@ class EventLog {
   [[nodiscard]] LogPage read(LogSeq after, std::size_t limit = 100, const LogFilter& filter = {});
   /// The last entry's number; 0 when the log is empty.
   [[nodiscard]] LogSeq head();
+  /// With its history.
   [[nodiscard]] std::optional<LogEntry> find(QueueId id);
 
   /// Waits until there is an entry behind `after`, at most for `timeout`. Returns the head: not above `after`

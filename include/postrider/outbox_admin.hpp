@@ -9,6 +9,7 @@
 
 #include "postrider/clock.hpp"
 #include "postrider/event.hpp"
+#include "postrider/failed_attempt.hpp"
 #include "postrider/filter_list.hpp"
 #include "postrider/retry_policy.hpp"
 
@@ -52,6 +53,9 @@ struct OutboxRecord {
   std::optional<TimePoint> done_at{};  ///< when it became DONE or DEAD
   std::string last_error{};
   std::string owner{};  ///< which node works on it, empty when none
+  /// Attempts that failed, oldest first, also those before a replay. Only of OutboxAdmin::find: lists leave
+  /// it out.
+  std::vector<FailedAttempt> history{};
 };
 
 struct OutboxCounts {
@@ -93,7 +97,7 @@ class OutboxAdmin {
   explicit OutboxAdmin(OutboxAdminStore& store) noexcept : store_(store) {}
 
   [[nodiscard]] OutboxCounts counts();
-  /// Any row by its id.
+  /// Any row by its id, with its history.
   [[nodiscard]] std::optional<OutboxRecord> find(const EventId& id);
 
   /// Oldest death first; `after` is the last record of the page before.

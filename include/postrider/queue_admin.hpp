@@ -11,6 +11,7 @@
 
 #include "postrider/clock.hpp"
 #include "postrider/event.hpp"
+#include "postrider/failed_attempt.hpp"
 #include "postrider/filter_list.hpp"
 #include "postrider/queued_event.hpp"
 #include "postrider/storage.hpp"
@@ -65,6 +66,8 @@ struct QueueRecord {
   std::optional<TimePoint> quarantined_at{};
   std::string owner{};  ///< which worker holds it, empty when none
   std::string last_error{};
+  /// Attempts that failed, oldest first. Only of QueueAdmin::find: lists leave it out.
+  std::vector<FailedAttempt> history{};
 };
 
 struct QueueCounts {
@@ -131,6 +134,7 @@ class QueueAdmin {
   /// PROCESSING for this long, or longer.
   [[nodiscard]] std::vector<QueueRecord> stuck(Duration stuck_for, std::size_t limit = 100,
                                                QueueId after = {});
+  /// What is in the queue under this number, with its history.
   [[nodiscard]] std::optional<QueueRecord> find(QueueId id);
 
   /// PROCESSING → PENDING, due now. The worker that had it is fenced: its result will be refused.

@@ -109,6 +109,7 @@ std::vector<QueueRecord> QueueAdmin::stuck(Duration stuck_for, std::size_t limit
 std::optional<QueueRecord> QueueAdmin::find(QueueId id) {
   std::vector<QueueRecord> found = list({.ids = {id}}, 1);
   if (found.empty()) return std::nullopt;
+  found.front().history = storage_.log_store().attempts(id);
   return std::move(found.front());
 }
 

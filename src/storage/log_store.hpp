@@ -13,7 +13,7 @@
 
 namespace postrider {
 
-/// The reading side of event_log. Thread-safe.
+/// The reading side of event_log and event_attempt. Thread-safe.
 class LogStore {
  public:
   virtual ~LogStore() = default;
@@ -24,7 +24,10 @@ class LogStore {
   /// The highest sequence number, 0 when the log is empty. See QueueStore::sequence_log for entries
   /// that have none yet.
   virtual LogSeq head() = 0;
+  /// With its history.
   virtual std::optional<LogEntry> find(QueueId id) = 0;
+  /// The attempts of an event that failed, oldest first; it may be in the queue or in the log.
+  virtual std::vector<FailedAttempt> attempts(QueueId id) = 0;
 };
 
 }  // namespace postrider

@@ -108,9 +108,10 @@ bool names_our_table(std::string_view text) noexcept {
   const auto is_word = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   };
-  for (const std::string_view table : {"outbox_event", "event_queue", "event_log", "event_handler_state",
-                                       "event_projection", "event_log_entries", "event_log_words", "events",
-                                       "event_tags", "event_store_lock", "schema_migrations"}) {
+  for (const std::string_view table :
+       {"outbox_event", "outbox_attempt", "event_queue", "event_log", "event_attempt", "event_handler_state",
+        "event_projection", "event_log_entries", "event_log_words", "events", "event_tags",
+        "event_store_lock", "schema_migrations"}) {
     for (std::size_t at = text.find(table); at != std::string_view::npos; at = text.find(table, at + 1)) {
       const std::size_t end = at + table.size();
       const bool whole = end == text.size() || !is_word(text[end]);

@@ -112,7 +112,9 @@ class OutboxStore {
   /// with this token, and not given back (a late renewal must not lease a row to nobody).
   virtual std::vector<EventId> renew(std::span<const LeaseRef> held, Duration lease) = 0;
 
-  /// Writes results. Returns how many rows were changed; the rest were stale. All or nothing on error.
+  /// Writes results. Returns how many rows were changed; the rest were stale. All or nothing on error. Each
+  /// retry and each death that changed its row leaves a line in outbox_attempt, one per claim; of one event
+  /// the newest `max_kept_attempts` stay.
   virtual std::size_t complete(std::span<const Completion> results) = 0;
 
   /// The ids of pending rows of `key` with a lower seq than row `id`, lowest first, at most `limit`. Empty
@@ -129,6 +131,7 @@ class OutboxAdminStore {
   virtual ~OutboxAdminStore() = default;
 
   virtual OutboxCounts counts() = 0;
+  /// With its history.
   virtual std::optional<OutboxRecord> find(const EventId& id) = 0;
   /// Order: (done_at, event_id). `after` excludes everything up to and including that record.
   virtual std::vector<OutboxRecord> list_dead(const DeadLetterFilter& filter, std::size_t limit,
@@ -143,7 +146,7 @@ class OutboxAdminStore {
   virtual bool edit_dead(const EventId& id, PayloadKind kind, std::string_view payload,
                          std::optional<std::string_view> headers_json) = 0;
   /// One transaction: deletes at most `limit` rows of `status` (done or dead) that finished `age` ago or
-  /// longer.
+  /// longer, and their attempts.
   virtual std::int64_t purge_batch(EventStatus status, Duration age, std::size_t limit) = 0;
   virtual std::int64_t count_purgeable(EventStatus status, Duration age) = 0;
 };

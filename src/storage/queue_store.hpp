@@ -113,6 +113,8 @@ class QueueStore {
   /// Errors as OutboxStore::insert.
   virtual std::vector<InsertedRow> insert(Tx& tx, std::span<const NewQueueRow> rows) = 0;
 
+  /// What was abandoned and is taken or put into quarantine leaves a line in event_attempt: who had it, and
+  /// when that one's lease ended.
   virtual QueueClaimResult claim(const QueueClaimRequest& request) = 0;
 
   /// Extends the leases to `lease` from now. Returns the ids that are still held.
@@ -120,7 +122,9 @@ class QueueStore {
 
   /// Writes results in a transaction of its own; the answers are in the order of the arguments. All or
   /// nothing on error. At most one settlement per id in a call. A row that somebody's open transaction has
-  /// locked is waited for a second or so, then the others are written without it.
+  /// locked is waited for a second or so, then the others are written without it. Each retry that is applied,
+  /// and each end as FAILED or COMPLETED_WITH_ERRORS, leaves a line in event_attempt, one per claim; of one
+  /// event the newest `max_kept_attempts` stay, until its entry of the log is purged.
   virtual std::vector<Settled> settle(std::span<const Settlement> settlements) = 0;
   /// Finalises inside the caller's transaction (kind is `finalize`): applied only if that commits. Its log
   /// row gets its sequence number later, by `sequence_log` or the next own settlement. The row stays locked

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "postrider/error.hpp"
+#include "storage/attempts.hpp"
 #include "storage/handler_results.hpp"
 #include "storage/sql_event_columns.hpp"
 
@@ -117,7 +118,13 @@ std::optional<LogEntry> SqlLogStore::find(QueueId id) {
   query.sql("select ").sql(columns(dialect_)).sql(" from ").table(log_table).sql(" where id = ");
   const Rows rows = query.bind(static_cast<std::int64_t>(id)).run();
   if (rows.empty()) return std::nullopt;
-  return to_entry(rows.rows.front());
+  LogEntry entry = to_entry(rows.rows.front());
+  entry.history = attempts(id);
+  return entry;
+}
+
+std::vector<FailedAttempt> SqlLogStore::attempts(QueueId id) {
+  return queue_attempts(dialect_, id);
 }
 
 }  // namespace postrider

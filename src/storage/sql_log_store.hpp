@@ -14,6 +14,7 @@ class SqlLogStore final : public LogStore {
   LogPage read(LogSeq after, std::size_t limit, const LogFilter& filter) override;
   LogSeq head() override;
   std::optional<LogEntry> find(QueueId id) override;
+  std::vector<FailedAttempt> attempts(QueueId id) override;
 
  private:
   [[nodiscard]] std::optional<LogSeq> window_end(LogSeq after, std::size_t rows);

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "postrider/error.hpp"
+#include "storage/attempts.hpp"
+#include "storage/contention.hpp"
 #include "storage/sql_outbox_rows.hpp"
 
 namespace postrider {
@@ -13,6 +15,7 @@ namespace {
 constexpr std::size_t max_filter_ids = 10'000;
 
 constexpr std::string_view outbox = "outbox_event";
+constexpr std::string_view attempt = "outbox_attempt";
 
 /// `status` stands in the text, not in a parameter: only then are the partial indexes considered.
 SqlQuery& where_status(SqlQuery& query, EventStatus status) {
@@ -101,7 +104,9 @@ std::optional<OutboxRecord> SqlOutboxAdminStore::find(const EventId& id) {
       .bind(id.view());
   const Rows rows = query.run();
   if (rows.empty()) return std::nullopt;
-  return std::move(outbox_records(rows).front());
+  OutboxRecord record = std::move(outbox_records(rows).front());
+  record.history = outbox_attempts(dialect_, id.view());
+  return record;
 }
 
 std::vector<OutboxRecord> SqlOutboxAdminStore::list_dead(const DeadLetterFilter& filter, std::size_t limit,
@@ -170,13 +175,41 @@ bool SqlOutboxAdminStore::edit_dead(const EventId& id, PayloadKind kind, std::st
 
 std::int64_t SqlOutboxAdminStore::purge_batch(EventStatus status, Duration age, std::size_t limit) {
   require_finished(status);
+  if (dialect_.kind == BackendKind::mariadb) {
+    return retried_on_contention(dialect_.kind, [&] { return purge_by_id(status, age, limit); });
+  }
+  const bool postgres = dialect_.kind == BackendKind::postgres;
   SqlQuery query(dialect_);
+  if (postgres) query.sql("with gone as (");
   where_status(query.sql("delete from ").table(outbox), status);
-  if (dialect_.kind != BackendKind::mariadb)
-    where_status(query.sql(" and event_id in (select event_id from ").table(outbox), status);
-  query.sql(" and done_at <= ").now_minus(age).sql(" order by done_at limit ").bind_limit(limit);
-  if (dialect_.kind != BackendKind::mariadb) query.sql(")");
-  return query.run().affected;
+  where_status(query.sql(" and event_id in (select event_id from ").table(outbox), status);
+  query.sql(" and done_at <= ").now_minus(age).sql(" order by done_at limit ").bind_limit(limit).sql(")");
+  if (!postgres) return query.run().affected;  // SQLite: a trigger removes the attempts
+  query.sql(" returning event_id), attempts as (delete from ").table(attempt);
+  // An array: whatever is guessed about the number of ids, they are looked up in the index.
+  query.sql(" where event_id = any(array(select event_id from gone))) select count(*) from gone");
+  return number(query.run().rows.at(0).at(0));
+}
+
+/// MariaDB cannot do it in one statement.
+std::int64_t SqlOutboxAdminStore::purge_by_id(EventStatus status, Duration age, std::size_t limit) {
+  Transaction tx = dialect_.begin();
+  SqlQuery found(dialect_);
+  where_status(found.sql("select event_id from ").table(outbox), status);
+  found.sql(" and done_at <= ").now_minus(age).sql(" order by done_at limit ").bind_limit(limit);
+  // Under lock, so that nobody replays one of them meanwhile and finds its history gone.
+  const Rows rows = found.sql(" for update").run(tx);
+  if (rows.empty()) return 0;
+  std::vector<std::string> ids;
+  ids.reserve(rows.size());
+  for (const auto& row : rows.rows) ids.push_back(text(row[0]));
+  for (const std::string_view table : {attempt, outbox}) {
+    SqlQuery gone(dialect_);
+    gone.sql("delete from ").table(table).sql(" where 1 = 1");
+    gone.and_in("event_id", ids, [](const std::string& id) { return std::string_view(id); }).run(tx);
+  }
+  tx.commit();
+  return static_cast<std::int64_t>(ids.size());
 }
 
 std::int64_t SqlOutboxAdminStore::count_purgeable(EventStatus status, Duration age) {

@@ -21,6 +21,7 @@ namespace {
 constexpr std::string_view queue_table = "event_queue";
 constexpr std::string_view log_table = "event_log";
 constexpr std::string_view state_table = "event_handler_state";
+constexpr std::string_view attempt_table = "event_attempt";
 constexpr std::string_view cancelled = "(cancelled)";  // stands as a handler in the results
 constexpr std::size_t most_histogram_rows = 1000;
 
@@ -333,6 +334,34 @@ std::int64_t SqlQueueAdminStore::count_purgeable(const LogPurge& what, std::int6
   return number(query.sql(")").run().rows.at(0).at(0));
 }
 
+std::int64_t SqlQueueAdminStore::delete_entries(const LogPurge& what, std::int64_t after,
+                                                std::int64_t until) {
+  const auto those = [&](SqlQuery& query) -> SqlQuery& {
+    query.table(log_table).sql(" where seq > ").bind(after).sql(" and seq <= ").bind(until);
+    return and_in_log(query, what.filter, dialect_.kind);
+  };
+  SqlQuery query(dialect_);
+  switch (dialect_.kind) {
+    case BackendKind::sqlite:  // a trigger removes the attempts
+      return those(query.sql("delete from ")).run().affected;
+    case BackendKind::postgres:
+      those(query.sql("with gone as (delete from ")).sql(" returning id), attempts as (delete from ");
+      query.table(attempt_table)
+          .sql(" where id = any(array(select id from gone))) select count(*) from gone");
+      return number(query.run().rows.at(0).at(0));
+    case BackendKind::mariadb:
+      break;
+  }
+  Transaction tx = dialect_.begin();
+  const std::vector<std::int64_t> ids = first_column(those(query.sql("select id from ")).run(tx));
+  for (const std::string_view table : {attempt_table, log_table}) {
+    SqlQuery gone(dialect_);
+    gone.sql("delete from ").table(table).sql(" where id > 0").and_in("id", ids, same).run(tx);
+  }
+  tx.commit();
+  return static_cast<std::int64_t>(ids.size());
+}
+
 LogPurgeBatch SqlQueueAdminStore::purge_log(const LogPurge& what, LogSeq after, std::size_t limit) {
   constexpr std::int64_t no_end = std::numeric_limits<std::int64_t>::max();
   std::int64_t until = no_end;
@@ -358,11 +387,8 @@ LogPurgeBatch SqlQueueAdminStore::purge_log(const LogPurge& what, LogSeq after, 
   LogPurgeBatch batch{.walk = {.changed = 0, .walked_to = value(after)}};
   if (young != rows.rows.begin()) {
     batch.walk.walked_to = number((*std::prev(young))[0]);
-    SqlQuery query(dialect_);
-    query.sql("delete from ").table(log_table).sql(" where seq > ").bind(value(after));
-    query.sql(" and seq <= ").bind(batch.walk.walked_to);
-    and_in_log(query, what.filter, dialect_.kind);
-    batch.walk.changed = retried_on_contention(dialect_.kind, [&] { return query.run().affected; });
+    batch.walk.changed = retried_on_contention(
+        dialect_.kind, [&] { return delete_entries(what, value(after), batch.walk.walked_to); });
     failpoint("queue.admin.purged");
   }
   const bool at_end = young == rows.rows.end() && rows.size() < limit;

@@ -28,6 +28,9 @@ class SqlQueueAdminStore final : public QueueAdminStore {
   /// none.
   [[nodiscard]] bool first_is_old(const LogPurge& what, std::int64_t after);
   [[nodiscard]] std::int64_t count_purgeable(const LogPurge& what, std::int64_t until);
+  /// Those with a number in (after, until] that match the filter, and their attempts.
+  std::int64_t delete_entries(const LogPurge& what, std::int64_t after, std::int64_t until);
+
   SqlDialect dialect_;
 };
 

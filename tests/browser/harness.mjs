@@ -217,3 +217,36 @@ export async function openPage(browser, server, options = {}) {
 }
 
 export const title = (page, text) => page.getByRole('heading', { level: 1, name: text }).waitFor();
+
+/// Texts whose contrast to what is behind them is below WCAG AA.
+export function lowContrasts(page) {
+  return page.evaluate(() => {
+    const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+    const rgba = (color) => {
+      canvas.clearRect(0, 0, 1, 1);
+      canvas.fillStyle = color;
+      canvas.fillRect(0, 0, 1, 1);
+      return [...canvas.getImageData(0, 0, 1, 1).data];
+    };
+    const light = ([r, g, b]) => {
+      const [x, y, z] = [r, g, b].map((one) => (one / 255 <= 0.03928 ? one / 255 / 12.92 : ((one / 255 + 0.055) / 1.055) ** 2.4));
+      return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+    };
+    const ground = (element) => {
+      for (let at = element; at; at = at.parentElement) {
+        const color = rgba(getComputedStyle(at).backgroundColor);
+        if (color[3] === 255) return color;
+      }
+      return rgba(getComputedStyle(document.documentElement).backgroundColor);
+    };
+    const low = new Set();
+    for (const element of document.querySelectorAll('body *')) {
+      if (![...element.childNodes].some((one) => one.nodeType === 3 && one.data.trim())) continue;
+      if (!element.checkVisibility() || element.closest(':disabled, .sr, .skip')) continue;
+      const [a, b] = [light(rgba(getComputedStyle(element).color)), light(ground(element))];
+      const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+      if (contrast < 4.5) low.add(`${contrast.toFixed(2)} ${element.className} ${element.textContent.slice(0, 30)}`);
+    }
+    return [...low];
+  });
+}

@@ -2,7 +2,7 @@
 // Every screen with data, with none, and with a server that does not have it; both colour schemes; a phone.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { hostile, openBrowser, openPage, Server, title, until } from './harness.mjs';
+import { hostile, lowContrasts, openBrowser, openPage, Server, title, until } from './harness.mjs';
 
 let browser, server, empty;
 before(async () => {
@@ -172,36 +172,3 @@ test('On a phone nothing sticks out', async () => {
     await page.finish();
   }
 });
-
-/// Texts whose contrast to what is behind them is below WCAG AA.
-function lowContrasts(page) {
-  return page.evaluate(() => {
-    const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
-    const rgba = (color) => {
-      canvas.clearRect(0, 0, 1, 1);
-      canvas.fillStyle = color;
-      canvas.fillRect(0, 0, 1, 1);
-      return [...canvas.getImageData(0, 0, 1, 1).data];
-    };
-    const light = ([r, g, b]) => {
-      const [x, y, z] = [r, g, b].map((one) => (one / 255 <= 0.03928 ? one / 255 / 12.92 : ((one / 255 + 0.055) / 1.055) ** 2.4));
-      return 0.2126 * x + 0.7152 * y + 0.0722 * z;
-    };
-    const ground = (element) => {
-      for (let at = element; at; at = at.parentElement) {
-        const color = rgba(getComputedStyle(at).backgroundColor);
-        if (color[3] === 255) return color;
-      }
-      return rgba(getComputedStyle(document.documentElement).backgroundColor);
-    };
-    const low = new Set();
-    for (const element of document.querySelectorAll('body *')) {
-      if (![...element.childNodes].some((one) => one.nodeType === 3 && one.data.trim())) continue;
-      if (!element.checkVisibility() || element.closest(':disabled, .sr, .skip')) continue;
-      const [a, b] = [light(rgba(getComputedStyle(element).color)), light(ground(element))];
-      const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-      if (contrast < 4.5) low.add(`${contrast.toFixed(2)} ${element.className} ${element.textContent.slice(0, 30)}`);
-    }
-    return [...low];
-  });
-}

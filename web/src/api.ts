@@ -123,7 +123,25 @@ export interface Content {
   payloadBase64?: string;
 }
 
-export type OutboxEvent = OutboxBrief & Content;
+/// An attempt that did not simply succeed.
+export interface FailedAttempt {
+  attempt: number;
+  at: string;
+  node: string | null;
+  startedAt?: string;
+  outcome: 'RETRY' | 'DEAD' | 'FAILED' | 'COMPLETED_WITH_ERRORS' | 'CRASHED';
+  error: string | null;
+}
+
+/// The newest of them, oldest first.
+export interface History {
+  history: FailedAttempt[];
+}
+
+/// So many are kept of one event.
+export const keptAttempts = 50;
+
+export type OutboxEvent = OutboxBrief & Content & History;
 
 export interface DeadFilter {
   ids?: string[];
@@ -199,7 +217,7 @@ export interface QueueLogEntry {
   results: HandlerResult[];
 }
 
-export type QueueEvent = (QueueBrief & Content & { results: HandlerResult[] }) | (QueueLogEntry & Partial<Content>);
+export type QueueEvent = History & ((QueueBrief & Content & { results: HandlerResult[] }) | (QueueLogEntry & Partial<Content>));
 
 export interface QueueFilter {
   ids?: number[];

@@ -61,6 +61,20 @@ TEST_P(OutboxApiTest, CountsAndOneEvent) {
   EXPECT_THAT(get_problem("/api/outbox/events/a%20b"), HasSubstr("404 not-found"));
 }
 
+TEST_P(OutboxApiTest, OneEventHasTheHistoryOfItsAttempts) {
+  publish("p");
+  EXPECT_TRUE(get("/api/outbox/events/p").at("history").as_array().empty());
+  bury("x", "order 7 not found");
+  const json::array history = get("/api/outbox/events/x").at("history").as_array();
+  ASSERT_EQ(history.size(), 1U);
+  EXPECT_EQ(history[0].at("attempt"), 3);
+  EXPECT_EQ(history[0].at("node"), "n");
+  EXPECT_EQ(history[0].at("outcome"), "DEAD");
+  EXPECT_EQ(history[0].at("error"), "order 7 not found");
+  EXPECT_EQ(history[0].at("at"), get("/api/outbox/events/x").at("doneAt"));
+  EXPECT_FALSE(get("/api/outbox/dead").at("events").at(0).as_object().contains("history"));
+}
+
 TEST_P(OutboxApiTest, SearchGoesPageByPage) {
   for (int i = 1; i <= 7; ++i) publish("p" + std::to_string(i), i % 2 == 0 ? "Paid" : "Placed");
   bury("x1");

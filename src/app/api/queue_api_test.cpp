@@ -66,6 +66,21 @@ TEST_P(QueueApiTest, OneEventHasWhatItsHandlersSaid) {
   EXPECT_THAT(get_problem("/api/queue/events/e1"), HasSubstr("it is a number"));
 }
 
+TEST_P(QueueApiTest, OneEventHasTheHistoryOfItsAttempts) {
+  const std::int64_t id = publish("e1");
+  const QueuedEvent claimed = queue_->poll().value();
+  EXPECT_TRUE(get(path(id)).at("history").as_array().empty());
+  ASSERT_EQ(queue_->fail(claimed.claim, "no such order"), Settled::applied);
+  const json::object one = get(path(id));
+  EXPECT_EQ(one.at("status"), "FAILED");
+  EXPECT_THAT(each(one, "history", "outcome"), ElementsAre("FAILED"));
+  EXPECT_EQ(one.at("history").at(0).at("attempt"), 1);
+  EXPECT_EQ(one.at("history").at(0).at("at"), one.at("finalizedAt"));
+  EXPECT_EQ(one.at("history").at(0).at("startedAt"), one.at("processingStartedAt"));
+  EXPECT_THAT(std::string(one.at("history").at(0).at("error").as_string()), HasSubstr("no such order"));
+  EXPECT_FALSE(get("/api/queue/log").at("entries").at(0).as_object().contains("history"));
+}
+
 TEST_P(QueueApiTest, TheLogIsReadFromAnyPlace) {
   for (int i = 1; i <= 5; ++i) {
     publish("e" + std::to_string(i), i % 2 == 0 ? "Paid" : "Placed");

@@ -95,6 +95,20 @@ json::value headers_value(std::string_view headers_json) {
   }
 }
 
+json::array history_json(const std::vector<FailedAttempt>& history) {
+  json::array all;
+  for (const FailedAttempt& one : history) {
+    json::object line{{"attempt", one.attempt},
+                      {"at", time_text(one.at)},
+                      {"node", shown_or_null(one.node)},
+                      {"outcome", to_string(one.outcome)},
+                      {"error", shown_or_null(one.error)}};
+    if (one.started_at) line["startedAt"] = time_text(*one.started_at);
+    all.push_back(std::move(line));
+  }
+  return all;
+}
+
 json::object brief_json(const OutboxRecord& record) {
   return {{"id", record.id.view()},
           {"type", shown(record.type)},
@@ -114,6 +128,7 @@ json::object brief_json(const OutboxRecord& record) {
 
 json::object whole_json(const OutboxRecord& record) {
   json::object one = brief_json(record);
+  one["history"] = history_json(record.history);
   one["headers"] = headers_value(record.headers_json);
   add_payload(one, record.payload_kind, record.payload);
   return one;
@@ -145,6 +160,7 @@ json::object brief_json(const QueueRecord& record) {
 
 json::object whole_json(const QueueRecord& record) {
   json::object one = brief_json(record);
+  one["history"] = history_json(record.history);
   one["headers"] = headers_value(record.headers_json);
   add_payload(one, record.payload_kind, record.payload);
   return one;
@@ -167,6 +183,7 @@ json::object brief_json(const LogEntry& entry) {
 
 json::object whole_json(const LogEntry& entry) {
   json::object one = event_json(entry);
+  one["history"] = history_json(entry.history);
   if (entry.event) {
     one["headers"] = headers_value(entry.event->headers_json());
     add_payload(one, entry.event->payload_kind(), entry.event->payload());

@@ -2,6 +2,7 @@
 // Rows of the engines as the management API shows them.
 #pragma once
 
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 #include <string>
@@ -23,7 +24,10 @@ void add_payload(boost::json::object& object, PayloadKind kind, std::string_view
 /// Any program may have written it: what is no UTF-8 becomes U+FFFD.
 [[nodiscard]] boost::json::value shown(std::string_view text);
 
-/// Without its payload and headers: for lists.
+/// The attempts that failed, oldest first.
+[[nodiscard]] boost::json::array history_json(const std::vector<FailedAttempt>& history);
+
+/// Without its payload, headers and history: for lists.
 [[nodiscard]] boost::json::object brief_json(const OutboxRecord& record);
 [[nodiscard]] boost::json::object whole_json(const OutboxRecord& record);
 [[nodiscard]] boost::json::object brief_json(const QueueRecord& record);

@@ -122,6 +122,21 @@ TEST_P(CommandsTest, ListsWhatIsInTheOutboxByStatus) {
   EXPECT_EQ(run({"outbox", "list", "--status", "lost"}).code, 2);
 }
 
+TEST_P(CommandsTest, ShowsTheAttemptsThatFailed) {
+  const std::string id = dead("A", "no \x1b[31mroute");
+  const boost::json::array history = json({"outbox", "show", id}).at("history").as_array();
+  ASSERT_EQ(history.size(), 1U);
+  EXPECT_EQ(history[0].at("outcome"), "DEAD");
+  EXPECT_EQ(history[0].at("node"), "test");
+  for (const char* group : {"outbox", "dead"}) {
+    const std::string said = run({group, "show", id}).out;
+    EXPECT_THAT(said, AllOf(HasSubstr("\nATTEMPT"), HasSubstr("DEAD     no \\x1b[31mroute"),
+                            Not(HasSubstr("\x1b[31m"))));
+    EXPECT_THAT(said, Not(HasSubstr("history")));
+  }
+  EXPECT_THAT(run({"outbox", "show", publish("B")}).out, Not(HasSubstr("ATTEMPT")));
+}
+
 TEST_P(CommandsTest, DeadLettersAreGroupedEditedAndReplayed) {
   const std::string one = dead("A", "HTTP 500 of request 1");
   dead("A", "HTTP 500 of request 2");
@@ -183,6 +198,15 @@ TEST_P(CommandsTest, TheQueueIsListedRequeuedCancelledAndReplayed) {
   EXPECT_EQ(json({"queue", "release", "--all"}).at("events"), 0);
   EXPECT_EQ(run({"queue", "show", "999999"}).code, 1);
   EXPECT_EQ(run({"queue", "list", "--status", "NONE"}).code, 1);
+}
+
+TEST_P(CommandsTest, ShowsTheAttemptsOfAQueuedEventThatFailed) {
+  EventQueue queue(storage());
+  const QueueId id = queue.publish(Event::json("Job", "{}")).id();
+  const std::string number = std::to_string(static_cast<std::int64_t>(id));
+  ASSERT_EQ(queue.fail(queue.poll().value().claim, "no luck"), Settled::applied);
+  EXPECT_EQ(json({"queue", "show", number}).at("history").at(0).at("outcome"), "FAILED");
+  EXPECT_THAT(run({"queue", "show", number}).out, AllOf(HasSubstr("\nATTEMPT"), HasSubstr("no luck")));
 }
 
 TEST_P(CommandsTest, TheStoreIsReadAndAppendedToOnACondition) {

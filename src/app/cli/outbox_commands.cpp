@@ -11,6 +11,7 @@
 #include "app/api/record_json.hpp"
 #include "app/cli/dead_filter.hpp"
 #include "app/cli/event_input.hpp"
+#include "app/cli/event_page.hpp"
 #include "app/cli/outbox_list.hpp"
 #include "core/age.hpp"
 #include "core/wording.hpp"
@@ -56,7 +57,7 @@ int print_counts(Storage& storage, const AdminOptions& options) {
 }
 
 int show(Storage& storage, const OneEvent& options) {
-  print_object(std::cout, options.format, api::whole_json(found(storage, options.id)), colour_wanted());
+  print_event(std::cout, options.format, api::whole_json(found(storage, options.id)), colour_wanted());
   return 0;
 }
 
@@ -66,7 +67,7 @@ int show_dead(Storage& storage, const OneEvent& options) {
     throw Error(ErrorCode::invalid_argument, options.id + " is no dead letter",
                 "it is " + std::string(to_string(record.status)), "postrider outbox show shows any event");
   }
-  print_object(std::cout, options.format, api::whole_json(record), colour_wanted());
+  print_event(std::cout, options.format, api::whole_json(record), colour_wanted());
   return 0;
 }
 
@@ -136,7 +137,7 @@ int edit_dead(Storage& storage, const OneEvent& options) {
     throw Error(ErrorCode::invalid_argument, "cannot change " + options.id,
                 "there is no dead letter with this id");
   }
-  print_object(std::cout, options.format, api::whole_json(found(storage, options.id)), colour_wanted());
+  print_event(std::cout, options.format, api::whole_json(found(storage, options.id)), colour_wanted());
   if (options.format == Format::table) {
     std::cerr << "postrider: it stays dead until: postrider dead replay --id " << options.id << '\n';
   }
@@ -209,13 +210,13 @@ void add_outbox_commands(CLI::App& app, Chosen& chosen) {
   when_chosen_on_storage(*outbox.add_subcommand("counts", "How many there are, by status"), chosen,
                          std::make_shared<AdminOptions>(), print_counts);
   add_outbox_list(outbox, chosen);
-  add_one(outbox, chosen, "show", "One event, with payload and headers", show);
+  add_one(outbox, chosen, "show", "One event, with payload, headers and the attempts that failed", show);
   add_purge(outbox, chosen, EventStatus::done, "Remove delivered events, in small transactions");
 
   CLI::App& dead = add_group(app, "dead", "Events that could not be delivered");
   add_listing(dead, chosen, "list", "Which there are", 100, list_dead);
   add_listing(dead, chosen, "groups", "What they died of", 10'000, group_dead);
-  add_one(dead, chosen, "show", "One of them, with payload and headers", show_dead);
+  add_one(dead, chosen, "show", "One of them, with payload, headers and the attempts that failed", show_dead);
   {
     auto options = std::make_shared<DeadOptions>();
     CLI::App& replay = *dead.add_subcommand("replay", "Deliver them again, with no attempts counted");

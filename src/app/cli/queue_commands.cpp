@@ -7,6 +7,7 @@
 #include "app/api/counts_json.hpp"
 #include "app/api/record_json.hpp"
 #include "app/cli/admin_options.hpp"
+#include "app/cli/event_page.hpp"
 #include "core/age.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
@@ -139,11 +140,11 @@ int show(Storage& storage, const QueueCommandOptions& options) {
     }
     json::object one = api::whole_json(*record);
     one["results"] = api::results_json(results);
-    print_object(std::cout, options.format, one, colour_wanted());
+    print_event(std::cout, options.format, one, colour_wanted());
     return 0;
   }
   if (const std::optional<LogEntry> entry = EventLog(storage).find(id)) {
-    print_object(std::cout, options.format, api::whole_json(*entry), colour_wanted());
+    print_event(std::cout, options.format, api::whole_json(*entry), colour_wanted());
     return 0;
   }
   throw Error(ErrorCode::invalid_argument, "cannot find " + std::to_string(options.id),
@@ -297,7 +298,7 @@ void add_queue_commands(CLI::App& app, Chosen& chosen) {
       },
       print_list);
   add(
-      "show", "One event, with payload, headers and what its handlers said",
+      "show", "One event, with payload, headers, what its handlers said and the attempts that failed",
       [](CLI::App& command, Options& options) {
         command.add_option("id", options.id, "Its number in the queue")->type_name("NUMBER")->required();
       },

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/mariadb/outbox_sql.hpp"
 
+#include "postrider/failed_attempt.hpp"
+
 namespace postrider::mariadb {
 namespace {
 
@@ -71,6 +73,16 @@ OutboxSql::OutboxSql(const Identifier& schema)
       bury(over(table,
                 "UPDATE {table} SET status = 3, attempts = ?, last_error = ?, done_at = " POSTRIDER_NOW
                 ", owner = NULL, lease_until = NULL WHERE event_id = ? AND token = ? AND status IN (0, 2)")),
+      log_attempt(
+          replaced("INSERT IGNORE INTO {attempts} (event_id, token, attempt, at, owner, outcome, error) "
+                   "VALUES (?, ?, ?, " POSTRIDER_NOW ", ?, ?, ?)",
+                   "{attempts}", schema.str() + "_outbox_attempt")),
+      // In a table of its own, because what is deleted from cannot be read at the same time.
+      trim_attempts(
+          replaced("DELETE FROM {attempts} WHERE event_id = ? AND token <= (SELECT token FROM (SELECT "
+                   "token FROM {attempts} WHERE event_id = ? ORDER BY token DESC LIMIT 1 OFFSET " +
+                       std::to_string(max_kept_attempts) + ") AS newest)",
+                   "{attempts}", schema.str() + "_outbox_attempt")),
       predecessors(over(table,
                         "SELECT event_id FROM {table} FORCE INDEX (outbox_event_key) WHERE pending_key = ? "
                         "AND seq < (SELECT seq FROM {table} WHERE event_id = ?) ORDER BY seq LIMIT ?")),

@@ -22,19 +22,21 @@ struct OutboxSql {
   std::string due_keys;   ///< now, limit → seq, pending_key, due of due rows with key, not locked
   ListSql
       key_runs;  ///< per key: key, after seq, limit → pending_key, seq, available, lease, owner; not locked
-  ListSql lock_rows;         ///< seqs → claim columns of those that are pending, locked
-  ListSql lock_due;          ///< seqs, now → seq of those that are due, locked
-  ListSql take;              ///< owner, lease end, seqs
-  std::string defer;         ///< until, seq
-  ListSql lock_held;         ///< ids → seq, event_id, token of those that are pending, locked; waits
-  ListSql extend;            ///< now, lease, seqs
-  ListSql finish;            ///< now, token, ids
-  ListSql release;           ///< token, ids
-  std::string retry;         ///< attempts, error, now, delay, id, token
-  std::string later;         ///< now, delay, id, token
-  std::string bury;          ///< attempts, error, now, id, token
-  std::string predecessors;  ///< key, id, limit → event_id
-  std::string probe;         ///< fails when the table is missing
+  ListSql lock_rows;          ///< seqs → claim columns of those that are pending, locked
+  ListSql lock_due;           ///< seqs, now → seq of those that are due, locked
+  ListSql take;               ///< owner, lease end, seqs
+  std::string defer;          ///< until, seq
+  ListSql lock_held;          ///< ids → seq, event_id, token of those that are pending, locked; waits
+  ListSql extend;             ///< now, lease, seqs
+  ListSql finish;             ///< now, token, ids
+  ListSql release;            ///< token, ids
+  std::string retry;          ///< attempts, error, now, delay, id, token
+  std::string later;          ///< now, delay, id, token
+  std::string bury;           ///< attempts, error, now, id, token
+  std::string log_attempt;    ///< id, token, attempt, now, owner, outcome, error
+  std::string trim_attempts;  ///< id, id
+  std::string predecessors;   ///< key, id, limit → event_id
+  std::string probe;          ///< fails when the table is missing
 };
 
 /// The positions of `lock_free` and `lock_rows`.

@@ -12,7 +12,9 @@
 #include "backends/mariadb/migration_target.hpp"
 #include "backends/mariadb/tx_work.hpp"
 #include "core/failpoint.hpp"
+#include "core/utf8.hpp"
 #include "postrider/error.hpp"
+#include "storage/attempts.hpp"
 #include "storage/migrator.hpp"
 #include "storage/row_decoder.hpp"
 
@@ -79,6 +81,15 @@ struct MariadbOutboxStore::Wave {
   std::vector<Value> retry{};
   std::vector<Value> later{};
   std::vector<Value> dead{};
+  /// What those two leave in outbox_attempt.
+  struct Attempt {
+    std::string_view id;
+    std::int64_t token;
+    std::int64_t number;
+    AttemptOutcome outcome;
+    std::string_view error;
+  };
+  std::vector<Attempt> attempts{};
   std::deque<std::string> errors{};  // borrowed by the values; a deque does not move them
 
   void add(const Completion& result) {
@@ -97,6 +108,7 @@ struct MariadbOutboxStore::Wave {
         errors.push_back(stored_error(result.error));
         retry.insert(retry.end(),
                      {Value(failed), Value(errors.back()), now, Value(delay), Value(id), Value(token)});
+        add_attempt(result, AttemptOutcome::retry);
         break;
       case Completion::Kind::later:
         later.insert(later.end(), {now, Value(delay), Value(id), Value(token)});
@@ -104,8 +116,18 @@ struct MariadbOutboxStore::Wave {
       case Completion::Kind::dead:
         errors.push_back(stored_error(result.error));
         dead.insert(dead.end(), {Value(failed), Value(errors.back()), now, Value(id), Value(token)});
+        add_attempt(result, AttemptOutcome::dead);
         break;
     }
+  }
+
+  /// About the result whose error was put down last.
+  void add_attempt(const Completion& result, AttemptOutcome outcome) {
+    attempts.push_back({.id = result.lease.id.view(),
+                        .token = static_cast<std::int64_t>(result.lease.token),
+                        .number = static_cast<std::int64_t>(result.failed),
+                        .outcome = outcome,
+                        .error = utf8_prefix(errors.back(), max_attempt_error_chars)});
   }
 };
 
@@ -215,10 +237,40 @@ std::uint64_t MariadbOutboxStore::write(Link& link, const Wave& wave) const {
     const Value before(token);
     changed += run_list(link, sql_.release, {&before, 1}, ids, {}, {});
   }
+  log_attempts(link, wave);
   changed += link.run_many(sql_.retry, 6, wave.retry);
   changed += link.run_many(sql_.later, 4, wave.later);
   changed += link.run_many(sql_.bury, 5, wave.dead);
   return changed;
+}
+
+void MariadbOutboxStore::log_attempts(Link& link, const Wave& wave) const {
+  if (wave.attempts.empty()) return;
+  // Bulk cannot INSERT … SELECT. The rows are locked here and stay so: whoever holds one now holds it when
+  // its result is written.
+  std::vector<std::string_view> ids;
+  ids.reserve(wave.attempts.size());
+  for (const Wave::Attempt& one : wave.attempts) ids.push_back(one.id);
+  struct Holder {
+    std::int64_t token = 0;
+    std::string owner{};
+  };
+  std::map<std::string, Holder, std::less<>> holders;
+  run_list(link, sql_.lock_held, {}, ids, {}, [&](const RowView& row) {
+    holders[std::string(row.text(1))] = {.token = row.integer(2), .owner = std::string(row.text(3))};
+  });
+  std::vector<Value> lines;
+  std::vector<Value> trim;
+  for (const Wave::Attempt& one : wave.attempts) {
+    const auto holder = holders.find(one.id);
+    if (holder == holders.end() || holder->second.token != one.token) continue;
+    lines.insert(lines.end(), {Value(one.id), Value(one.token), Value(one.number), wave.now,
+                               bytes_or_null(holder->second.owner),
+                               Value(static_cast<std::int64_t>(one.outcome)), Value(one.error)});
+    if (may_exceed_kept(Token{one.token})) trim.insert(trim.end(), {Value(one.id), Value(one.id)});
+  }
+  link.run_many(sql_.log_attempt, 7, lines);
+  link.run_many(sql_.trim_attempts, 2, trim);
 }
 
 std::vector<EventId> MariadbOutboxStore::predecessors(std::string_view key, const EventId& id,

@@ -33,6 +33,8 @@ class MariadbOutboxStore final : public OutboxStore {
   struct Wave;
   [[nodiscard]] static std::vector<Wave> waves_of(std::span<const Completion> results, const Value& now);
   std::uint64_t write(Link& link, const Wave& wave) const;
+  /// Lines about those that failed and are still held; before their rows are changed.
+  void log_attempts(Link& link, const Wave& wave) const;
   /// NULL unless the storage has a clock of its own.
   [[nodiscard]] Value now_or_null() const;
 

@@ -37,6 +37,7 @@ class MariadbPlanTest : public MariadbPlanFixture {
     expect_plan(sql.retry, {1, "why", nullptr, 5, "e101", 1}, "outbox_event_id");
     expect_plan(sql.later, {nullptr, 5, "e101", 1}, "outbox_event_id");
     expect_plan(sql.bury, {1, "why", nullptr, "e101", 1}, "outbox_event_id");
+    expect_plan(sql.trim_attempts, {"e101", "e101"}, "PRIMARY");
     for (const std::size_t count : ListSql::sizes) {
       const auto with = [&](std::vector<Value> before, const auto& value_at, std::vector<Value> after = {}) {
         for (std::size_t i = 0; i < count; ++i) before.push_back(value_at(i));

@@ -174,6 +174,7 @@ QueueClaimer::Row QueueClaimer::read_row(const RowView& row) const {
   read.available_at = row.integer(C::available_at);
   read.abandoned = row.integer(C::status) == static_cast<std::int64_t>(QueueStatus::processing);
   read.owner = row.text(C::owner);
+  read.token = Token{row.integer(C::token)};
   const bool json = !row.is_null(C::payload);
   DecodedEvent decoded = decode_event({.event_id = row.text(C::event_id),
                                        .event_type = row.text(C::event_type),
@@ -201,6 +202,7 @@ QueueClaimer::Row QueueClaimer::read_row(const RowView& row) const {
 QueueClaimer::Fate QueueClaimer::consider(const Row& row) {
   const bool suspect = row.event.crashes >= request_.suspect_crashes;
   if (suspect && suspects_left_ == 0) return Fate::left;
+  if (row.abandoned) crashes_.add_crash({QueueId{row.id}, row.token});
   if (row.abandoned && request_.max_crashes > 0 && row.event.crashes >= request_.max_crashes) {
     reasons_.push_back("in progress when its worker died " + std::to_string(row.event.crashes) +
                        " times (last: " + row.owner + ")");
@@ -218,6 +220,7 @@ QueueClaimer::Fate QueueClaimer::consider(const Row& row) {
 void QueueClaimer::write() {
   const std::array<Value, 4> before{Value(Blob{request_.owner}), Value(now_ + bounded(request_.lease)),
                                     Value(now_), Value(now_)};
+  crashes_.write(link_, sql_, Value(now_));
   run_list(link_, sql_.take, before, unwritten_, {}, {});
   unwritten_.clear();
   link_.run_many(sql_.quarantine, 4, set_aside_);

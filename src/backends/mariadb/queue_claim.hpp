@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "backends/mariadb/link.hpp"
+#include "backends/mariadb/queue_attempts.hpp"
 #include "backends/mariadb/queue_store.hpp"
 
 namespace postrider::mariadb {
@@ -44,6 +45,7 @@ class QueueClaimer {
     std::int64_t available_at = 0;
     bool abandoned = false;
     std::string owner{};  // the last one
+    Token token{};        // the last one's
     QueuedEvent event{};  // as the claim will leave it
   };
   using Rows = std::unordered_map<std::int64_t, Row>;
@@ -102,6 +104,7 @@ class QueueClaimer {
   std::deque<KeyRun> runs_;  // pointers to them stay
   std::vector<std::int64_t> unwritten_;
   std::vector<Value> set_aside_;     // parameters of the statement
+  AttemptLines crashes_;             // of those that were abandoned
   std::deque<std::string> reasons_;  // borrowed by them
   std::vector<QueueId> quarantined_;
   ClaimCursor::Positions last_claimed_{};

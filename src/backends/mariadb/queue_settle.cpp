@@ -15,6 +15,7 @@
 
 #include "backends/mariadb/in_list.hpp"
 #include "backends/mariadb/lock_wait.hpp"
+#include "backends/mariadb/queue_attempts.hpp"
 #include "backends/mariadb/queue_states.hpp"
 #include "backends/mariadb/queue_store.hpp"
 #include "backends/mariadb/tx_work.hpp"
@@ -76,13 +77,14 @@ class Settling {
       : link_(link), sql_(sql), settlements_(settlements), now_(now), how_(how) {}
 
   std::vector<Settled> run() {
-    if (!how_.wait && may_scan() && take_out()) {
+    if (!how_.wait && may_scan() && all_finalize() && take_out()) {
       answers_.assign(settlements_.size(), Settled::applied);
       finalize();
       return std::move(answers_);
     }
     lock();
     answer();
+    log_attempts([&](std::size_t i) { return answers_[i] == Settled::applied; });
     give_back();
     finalize();
     return std::move(answers_);
@@ -111,11 +113,11 @@ class Settling {
   /// is not: then nothing has happened, in a new transaction.
   [[nodiscard]] bool take_out() {
     std::vector<std::int64_t> ids;
-    for (const Settlement& one : settlements_) {
-      if (one.kind != Kind::finalize) return false;
-      ids.push_back(id_of(one));
-    }
+    ids.reserve(settlements_.size());
+    for (const Settlement& one : settlements_) ids.push_back(id_of(one));
     std::sort(ids.begin(), ids.end());
+    // Without a lock: should a row not be ours, none of this has happened.
+    log_attempts([](std::size_t) { return true; });
     run_list(link_, sql_.take_out, {}, ids, {}, [&](const RowView& row) { keep(row); });
     const bool all_ours = std::all_of(settlements_.begin(), settlements_.end(), [&](const Settlement& one) {
       const auto found = found_.find(id_of(one));
@@ -130,6 +132,19 @@ class Settling {
     found_.clear();
     whole_.clear();
     return false;
+  }
+  [[nodiscard]] bool all_finalize() const {
+    return std::all_of(settlements_.begin(), settlements_.end(),
+                       [](const Settlement& one) { return one.kind == Kind::finalize; });
+  }
+  /// Lines about those that failed, as long as their rows are as the claim left them.
+  template <class Wanted>
+  void log_attempts(const Wanted& wanted) {
+    AttemptLines lines;
+    for (std::size_t i = 0; i < settlements_.size(); ++i) {
+      if (wanted(i)) lines.add(settlements_[i]);
+    }
+    lines.write(link_, sql_, now_);
   }
   /// Whether a DELETE over a list may be used, which may read more than the list. Only MariaDB bounds the
   /// time that it may wait there; and taking bulk is how MariaDB shows itself.
@@ -372,7 +387,10 @@ Settled MariadbQueueStore::settle(Tx& tx, const Settlement& settlement) {
   const Settled answer = answer_of(settlement, *found);
   if (answer != Settled::applied) return answer;
   const std::string results = encode_results(settlement.results);
+  AttemptLines lines;
+  lines.add(settlement);
   whole_or_not(link, true, [&] {
+    lines.write(link, sql_, now_or_null(), true);
     const std::array<Value, 4> params{Value(static_cast<std::int64_t>(settlement.status)), now_or_null(),
                                       bytes_or_null(results), Value(id_of(settlement))};
     link.run(sql_.move, params, {});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/mariadb/queue_sql.hpp"
 
+#include "postrider/failed_attempt.hpp"
 #include "storage/queue_store.hpp"
 
 namespace postrider::mariadb {
@@ -46,6 +47,7 @@ std::string over(const Identifier& schema, std::string_view text) {
   result = replaced(result, "{queue}", prefix + "queue");
   result = replaced(result, "{log}", prefix + "log");
   result = replaced(result, "{head}", prefix + "log_head");
+  result = replaced(result, "{attempts}", prefix + "attempt");
   return replaced(result, "{state}", prefix + "handler_state");
 }
 
@@ -162,6 +164,21 @@ QueueSql::QueueSql(const Identifier& schema)
                       "error = IF(result = 0, error, VALUES(error)), "
                       "updated_at = IF(result = 0, updated_at, VALUES(updated_at)), "
                       "result = IF(result = 0, 0, VALUES(result))")),
+      // Read, and then written: bulk cannot INSERT … SELECT.
+      attempt_facts(
+          over(schema,
+               "SELECT id, token, attempts, " POSTRIDER_MICROS("processing_started_at") ", " POSTRIDER_MICROS(
+                   "lease_until") ", owner FROM {queue} FORCE INDEX (PRIMARY) "
+                                  "WHERE id IN ({list}) AND status = 1")),
+      lock_attempt_facts(attempt_facts, " FOR UPDATE"),
+      log_attempt(over(schema,
+                       "INSERT IGNORE INTO {attempts} (id, token, attempt, started_at, at, owner, outcome, "
+                       "error) VALUES (?, ?, ?, " POSTRIDER_AT ", " POSTRIDER_NOW ", ?, ?, ?)")),
+      // In a table of its own, because what is deleted from cannot be read at the same time.
+      trim_attempts(over(schema,
+                         "DELETE FROM {attempts} WHERE id = ? AND token <= (SELECT token FROM (SELECT "
+                         "token FROM {attempts} WHERE id = ? ORDER BY token DESC LIMIT 1 OFFSET " +
+                             std::to_string(max_kept_attempts) + ") AS newest)")),
       load_states(over(schema,
                        "SELECT id, handler, result, failed, error FROM {state} FORCE INDEX (PRIMARY) "
                        "WHERE id IN ({list}) ORDER BY id, handler")),

@@ -53,6 +53,10 @@ struct QueueSql {
   std::string postpone;        ///< now, delay, id
   std::string move;            ///< status, now (may be NULL), results, id: into the log without a number
   std::string save_state;      ///< id, handler, result, failed, error, now (may be NULL)
+  ListSql attempt_facts;  ///< ids → id, token, attempts, started, lease end, owner of those in progress
+  ListSql lock_attempt_facts;  ///< the same, locked, and as they are now whatever the transaction sees
+  std::string log_attempt;     ///< id, token, attempt, started, at (now when NULL), owner, outcome, error
+  std::string trim_attempts;   ///< id, id
   ListSql load_states;         ///< ids → id, handler, result, failed, error
   std::string done_states;     ///< id → handler of stored successes, others' newest commits included
   std::string find_orphans;    ///< limit → id, handler

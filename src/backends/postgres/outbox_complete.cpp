@@ -8,6 +8,7 @@
 #include "backends/postgres/contention.hpp"
 #include "backends/postgres/outbox_store.hpp"
 #include "core/failpoint.hpp"
+#include "storage/attempts.hpp"
 #include "storage/row_decoder.hpp"
 
 namespace postrider::postgres {
@@ -49,6 +50,24 @@ void bind_errors(Params& params, const Batch& batch) {
   params.begin_array(oid::text, batch.size());
   for (const Completion* c : batch) params.element(stored_error(c->error));
   params.end_array();
+}
+
+/// Of events that were claimed often all but the newest lines go.
+bool send_trim(Pipeline& pipeline, Params& params, const OutboxSql& sql, const Batch& retried,
+               const Batch& dead) {
+  std::vector<std::string_view> ids;
+  for (const Batch* batch : {&retried, &dead}) {
+    for (const Completion* c : *batch) {
+      if (may_exceed_kept(c->lease.token)) ids.push_back(c->lease.id.view());
+    }
+  }
+  if (ids.empty()) return false;
+  params.clear();
+  params.begin_array(oid::text, ids.size());
+  for (const std::string_view id : ids) params.element(id);
+  params.end_array();
+  pipeline.send(sql.trim_attempts, params);
+  return true;
 }
 
 /// All rows with one token in one statement, while there are few tokens: nearly always 1, the rows of the hot
@@ -147,11 +166,13 @@ std::size_t PostgresOutboxStore::complete(std::span<const Completion> results) {
       bind_refs(params, batch);
       pipeline.send(sql_.release, params);
     }
+    const bool trimmed = send_trim(pipeline, params, sql_, of(Kind::retry), of(Kind::dead));
     pipeline.send_commit(true);
     const std::vector<Result> answers = pipeline.finish();
     failpoint("postgres.complete.after_commit");
     changed = 0;
-    for (std::size_t i = 2; i + 1 < answers.size(); ++i)
+    const std::size_t not_results = trimmed ? 2 : 1;
+    for (std::size_t i = 2; i + not_results < answers.size(); ++i)
       changed += static_cast<std::size_t>(answers[i].affected());
   });
   return changed;

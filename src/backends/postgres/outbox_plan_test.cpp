@@ -20,7 +20,7 @@ class OutboxPlanTest : public PlanTest {
     if (IsSkipped() || HasFatalFailure()) return;
     sql_.emplace(database_->options().schema);
     connection_ = connect();
-    prepare({"outbox_event"},
+    prepare({"outbox_event", "outbox_attempt"},
             {
                 {"any_ordered_due", &sql_->any_ordered_due, "NULL", {"outbox_event_due_ordered"}},
                 {"claim_unless_ordered",
@@ -54,6 +54,7 @@ class OutboxPlanTest : public PlanTest {
                 {"retry", &sql_->retry, "'{e1}', '{1}', '{1}', '{1 s}', '{x}', NULL", {"outbox_event_pkey"}},
                 {"later", &sql_->later, "'{e1}', '{1}', '{1 s}', NULL", {"outbox_event_pkey"}},
                 {"dead", &sql_->dead, "'{e1}', '{1}', '{1}', '{x}', NULL", {"outbox_event_pkey"}},
+                {"trim_attempts", &sql_->trim_attempts, "'{e1,e2}'", {"outbox_attempt_pkey"}},
                 {"release", &sql_->release, "'{e1}', '{1}'", {"outbox_event_pkey"}},
                 {"predecessors",
                  &sql_->predecessors,

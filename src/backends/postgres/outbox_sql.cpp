@@ -2,14 +2,15 @@
 // The plans of these statements are proved in outbox_plan_test.cpp: each keeps its index scan under a generic
 // plan that was made while the table was empty.
 #include "backends/postgres/outbox_store.hpp"
+#include "storage/attempts.hpp"
 
 namespace postrider::postgres {
 
 namespace {
 
-/// `{t}` becomes the table, `{now:N}` the time of the statement, given as parameter N or taken from the
-/// server.
-Statement make(std::string_view text, const std::string& table) {
+/// `{t}` becomes the table, `{attempts}` that of the attempts, `{now:N}` the time of the statement, given as
+/// parameter N or taken from the server.
+Statement make(std::string_view text, const std::string& table, const std::string& attempts = {}) {
   std::string sql;
   while (!text.empty()) {
     const std::size_t open = text.find('{');
@@ -19,6 +20,12 @@ Statement make(std::string_view text, const std::string& table) {
     sql += text.substr(0, open);
     if (word == "t") {
       sql += table;
+    } else if (word == "attempts") {
+      sql += attempts;
+    } else if (word == "chars") {
+      sql += std::to_string(max_attempt_error_chars);
+    } else if (word == "kept") {
+      sql += std::to_string(max_kept_attempts);
     } else if (word == "row") {
       sql +=
           "t.event_id, t.event_type, t.aggregate_type, t.aggregate_id, t.tenant_id, t.ordering_key, "
@@ -39,6 +46,7 @@ Statement make(std::string_view text, const std::string& table) {
 
 OutboxSql::OutboxSql(const Identifier& schema)
     : table(schema.str() + ".outbox_event"),
+      attempts(schema.str() + ".outbox_attempt"),
 
       insert_one(make("INSERT INTO {t} (event_id, event_type, aggregate_type, aggregate_id, tenant_id, "
                       "ordering_key, headers, payload, "
@@ -163,23 +171,39 @@ OutboxSql::OutboxSql(const Identifier& schema)
                      "FROM unnest($1::text[], $2::bigint[]) AS u(id, token) "
                      "WHERE t.event_id = u.id AND t.token = u.token AND t.status IN (0, 2)",
                      table)),
-      retry(make("UPDATE {t} AS t SET status = 2, attempts = u.failed, available_at = {now:6} + u.delay, "
-                 "last_error = u.error, "
-                 "owner = NULL, lease_until = NULL "
+      // The lines of failed attempts are written with the rows that they are about, of those alone that are
+      // still held. `held` knows the owner, whom the update forgets.
+      retry(make("WITH held AS MATERIALIZED (SELECT t.event_id, t.token, t.owner, u.failed, u.delay, u.error "
                  "FROM unnest($1::text[], $2::bigint[], $3::int[], $4::interval[], $5::text[]) AS u(id, "
-                 "token, failed, delay, error) "
-                 "WHERE t.event_id = u.id AND t.token = u.token AND t.status IN (0, 2)",
-                 table)),
+                 "token, failed, delay, error) JOIN {t} AS t ON t.event_id = u.id AND t.token = u.token "
+                 "WHERE t.status IN (0, 2) FOR UPDATE OF t), "
+                 "lines AS (INSERT INTO {attempts} (event_id, token, attempt, at, owner, outcome, error) "
+                 "SELECT event_id, token, failed, {now:6}, owner, 0, left(error, {chars}) FROM held "
+                 "ON CONFLICT DO NOTHING) "
+                 "UPDATE {t} AS t SET status = 2, attempts = u.failed, available_at = {now:6} + u.delay, "
+                 "last_error = u.error, owner = NULL, lease_until = NULL FROM held AS u "
+                 "WHERE t.event_id = u.event_id AND t.token = u.token AND t.status IN (0, 2)",
+                 table, attempts)),
       later(make("UPDATE {t} AS t SET available_at = {now:4} + u.delay, owner = NULL, lease_until = NULL "
                  "FROM unnest($1::text[], $2::bigint[], $3::interval[]) AS u(id, token, delay) "
                  "WHERE t.event_id = u.id AND t.token = u.token AND t.status IN (0, 2)",
                  table)),
-      dead(make("UPDATE {t} AS t SET status = 3, attempts = u.failed, done_at = {now:5}, last_error = "
-                "u.error, owner = NULL, "
-                "lease_until = NULL FROM unnest($1::text[], $2::bigint[], $3::int[], $4::text[]) AS u(id, "
-                "token, failed, error) "
-                "WHERE t.event_id = u.id AND t.token = u.token AND t.status IN (0, 2)",
-                table)),
+      dead(make(
+          "WITH held AS MATERIALIZED (SELECT t.event_id, t.token, t.owner, u.failed, u.error "
+          "FROM unnest($1::text[], $2::bigint[], $3::int[], $4::text[]) AS u(id, token, failed, error) "
+          "JOIN {t} AS t ON t.event_id = u.id AND t.token = u.token "
+          "WHERE t.status IN (0, 2) FOR UPDATE OF t), "
+          "lines AS (INSERT INTO {attempts} (event_id, token, attempt, at, owner, outcome, error) "
+          "SELECT event_id, token, failed, {now:5}, owner, 1, left(error, {chars}) FROM held "
+          "ON CONFLICT DO NOTHING) "
+          "UPDATE {t} AS t SET status = 3, attempts = u.failed, done_at = {now:5}, last_error = u.error, "
+          "owner = NULL, lease_until = NULL FROM held AS u "
+          "WHERE t.event_id = u.event_id AND t.token = u.token AND t.status IN (0, 2)",
+          table, attempts)),
+      trim_attempts(make("DELETE FROM {attempts} AS a USING unnest($1::text[]) AS u(id) "
+                         "WHERE a.event_id = u.id AND a.token <= (SELECT token FROM {attempts} "
+                         "WHERE event_id = u.id ORDER BY token DESC OFFSET {kept} LIMIT 1)",
+                         table, attempts)),
       release(make("UPDATE {t} AS t SET owner = NULL, lease_until = NULL FROM unnest($1::text[], "
                    "$2::bigint[]) AS u(id, token) "
                    "WHERE t.event_id = u.id AND t.token = u.token AND t.status IN (0, 2)",

@@ -19,6 +19,7 @@ struct OutboxSql {
   explicit OutboxSql(const Identifier& schema);
 
   std::string table;
+  std::string attempts;  ///< the table outbox_attempt
   Statement insert_one;
   Statement insert_many;
   Statement any_ordered_due;
@@ -35,6 +36,7 @@ struct OutboxSql {
   Statement retry;
   Statement later;
   Statement dead;
+  Statement trim_attempts;
   Statement release;
   Statement predecessors;
 };

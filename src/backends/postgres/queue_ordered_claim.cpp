@@ -186,6 +186,18 @@ void QueueClaimer::take() {
   }
   failpoint("postgres.queue.claim.before_commit");
   Pipeline pipeline(connection_, cannot_claim_queued);
+  const auto crashes = static_cast<std::size_t>(
+      std::count_if(rows.begin(), rows.end(), [](const Candidate& row) { return row.abandoned; }));
+  if (crashes > 0) {
+    params_.clear();
+    params_.begin_array(oid::int8, crashes);
+    for (const Candidate& row : rows) {
+      if (row.abandoned) params_.element_int8(row.id);
+    }
+    params_.end_array();
+    params_.timestamp(now_);
+    pipeline.send(sql_.log_crashes, params_);
+  }
   if (!rows.empty()) {
     params_.clear();
     params_.text(request_.owner).interval(request_.lease);
@@ -205,7 +217,7 @@ void QueueClaimer::take() {
   const std::vector<Result> results = pipeline.finish();
   failpoint("postgres.queue.claim.after_commit");
   if (rows.empty()) return;
-  const Result& taken = results.at(0);
+  const Result& taken = results.at(crashes > 0 ? 1 : 0);
   std::vector<std::pair<std::int64_t, int>> places;
   places.reserve(static_cast<std::size_t>(taken.rows()));
   for (int row = 0; row < taken.rows(); ++row) places.emplace_back(taken.int8(row, queue_row::place), row);

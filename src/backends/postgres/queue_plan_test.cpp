@@ -20,7 +20,7 @@ class QueuePlanTest : public PlanTest {
     sql_.emplace(database_->options().schema);
     connection_ = connect();
     prepare(
-        {"event_queue", "event_log", "event_handler_state"},
+        {"event_queue", "event_log", "event_handler_state", "event_attempt"},
         {
             {"insert", &sql_->insert, insert_arguments("NULL"), {}},
             {"insert_deduped", &sql_->insert_deduped, insert_arguments("'{d1}'"), {"event_queue_dedupe"}},
@@ -52,6 +52,9 @@ class QueuePlanTest : public PlanTest {
              "'{1}', '{1}', '{1 s}', '{x}', '{1}', '{h}', '{0}', '{0}', '{x}', NULL",
              {"event_queue_pkey"}},
             {"release", &sql_->release, "'{1}', '{1}', '{0}', NULL", {"event_queue_pkey"}},
+            {"log_crashes", &sql_->log_crashes, "'{1,2}', NULL", {"event_queue_pkey"}},
+            {"log_attempts", &sql_->log_attempts, "'{1}', '{1}', '{0}', '{x}', NULL", {"event_queue_pkey"}},
+            {"trim_attempts", &sql_->trim_attempts, "'{1,2}'", {"event_attempt_pkey"}},
             {"lock_idle", &sql_->lock_idle, "'{1,2}'", {"event_queue_pkey"}},
             {"classify", &sql_->classify, "'{1}', '{1}'", {"event_queue_pkey", "event_log_pkey"}},
             {"save_states",

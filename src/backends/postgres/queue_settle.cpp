@@ -11,6 +11,7 @@
 #include "core/failpoint.hpp"
 #include "storage/handler_results.hpp"
 #include "storage/row_decoder.hpp"
+#include "storage/settled_attempt.hpp"
 
 namespace postrider::postgres {
 
@@ -77,6 +78,41 @@ void bind_retry(Params& params, const Batch& batch, std::optional<TimePoint> now
   params.timestamp(now);
 }
 
+template <class Binder>
+void bind_attempts(Binder& params, const std::vector<SettledAttempt>& attempts,
+                   std::optional<TimePoint> now) {
+  params.begin_array(oid::int8, attempts.size());
+  for (const SettledAttempt& one : attempts) params.element_int8(static_cast<std::int64_t>(one.claim.id));
+  params.end_array();
+  params.begin_array(oid::int8, attempts.size());
+  for (const SettledAttempt& one : attempts) params.element_int8(static_cast<std::int64_t>(one.claim.token));
+  params.end_array();
+  params.begin_array(oid::int2, attempts.size());
+  for (const SettledAttempt& one : attempts) params.element_int2(static_cast<std::int16_t>(one.outcome));
+  params.end_array();
+  params.begin_array(oid::text, attempts.size());
+  for (const SettledAttempt& one : attempts)
+    one.error.empty() ? params.element_null() : params.element(one.error);
+  params.end_array();
+  params.timestamp(now);
+}
+
+template <class Binder>
+void bind_ids(Binder& params, const std::vector<std::int64_t>& ids) {
+  params.begin_array(oid::int8, ids.size());
+  for (const std::int64_t id : ids) params.element_int8(id);
+  params.end_array();
+}
+
+/// Of which there may be more than are kept.
+std::vector<std::int64_t> long_histories(const std::vector<SettledAttempt>& attempts) {
+  std::vector<std::int64_t> ids;
+  for (const SettledAttempt& one : attempts) {
+    if (may_exceed_kept(one.claim.token)) ids.push_back(static_cast<std::int64_t>(one.claim.id));
+  }
+  return ids;
+}
+
 /// By `place` and what was found, see QueueSql::classify.
 Settled settled_of(std::int64_t found, Settlement::Kind kind) {
   if (found == 0) return Settled::unknown;
@@ -87,6 +123,19 @@ Settled settled_of(std::int64_t found, Settlement::Kind kind) {
 
 using Kinds = std::array<Batch, 3>;  // by Settlement::Kind
 
+/// In the order of their ids, as rows are locked.
+std::vector<SettledAttempt> failed_attempts(const Kinds& kinds) {
+  std::vector<SettledAttempt> attempts;
+  for (const Batch& batch : kinds) {
+    for (const Settlement* one : batch) {
+      if (const auto outcome = failed_outcome(*one)) attempts.push_back(settled_attempt(*one, *outcome));
+    }
+  }
+  std::sort(attempts.begin(), attempts.end(),
+            [](const SettledAttempt& a, const SettledAttempt& b) { return a.claim.id < b.claim.id; });
+  return attempts;
+}
+
 /// Returns the ids that were written. `begun`: in the transaction that is open.
 std::unordered_set<std::int64_t> write(Connection& connection, const QueueSql& sql, const Kinds& kinds,
                                        std::optional<TimePoint> now, bool begun = false) {
@@ -94,6 +143,16 @@ std::unordered_set<std::int64_t> write(Connection& connection, const QueueSql& s
   if (!begun) begin_worker(pipeline);
   Params params;
   using Kind = Settlement::Kind;
+  if (const std::vector<SettledAttempt> attempts = failed_attempts(kinds); !attempts.empty()) {
+    bind_attempts(params, attempts, now);
+    pipeline.send(sql.log_attempts, params);
+    if (const std::vector<std::int64_t> ids = long_histories(attempts); !ids.empty()) {
+      params.clear();
+      bind_ids(params, ids);
+      pipeline.send(sql.trim_attempts, params);
+    }
+    params.clear();
+  }
   if (const Batch& batch = kinds[static_cast<std::size_t>(Kind::retry)]; !batch.empty()) {
     bind_retry(params, batch, now);
     pipeline.send(sql.retry, params);
@@ -205,6 +264,12 @@ void PostgresQueueStore::classify(std::span<const Settlement> settlements,
 Settled PostgresQueueStore::settle(Tx& tx, const Settlement& settlement) {
   require_postgres(tx, what);
   const Batch batch{&settlement};
+  if (const auto outcome = failed_outcome(settlement)) {
+    const std::vector<SettledAttempt> attempts{settled_attempt(settlement, *outcome)};
+    run_in(tx, sql_.log_attempts, what, [&](auto& params) { bind_attempts(params, attempts, now()); });
+    if (const std::vector<std::int64_t> ids = long_histories(attempts); !ids.empty())
+      run_in(tx, sql_.trim_attempts, what, [&](auto& params) { bind_ids(params, ids); });
+  }
   const TxRows gone =
       run_in(tx, sql_.finalize_unnumbered, what, [&](auto& params) { bind_finalize(params, batch, now()); });
   if (gone.size() > 0) return Settled::applied;

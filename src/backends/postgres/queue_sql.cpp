@@ -3,6 +3,8 @@
 // plan that was made while the table was empty.
 #include "backends/postgres/queue_sql.hpp"
 
+#include "postrider/failed_attempt.hpp"
+
 namespace postrider::postgres {
 
 namespace {
@@ -34,6 +36,9 @@ class Texts {
     if (word == "queue") return schema_ + ".event_queue";
     if (word == "log") return schema_ + ".event_log";
     if (word == "state") return schema_ + ".event_handler_state";
+    if (word == "attempts") return schema_ + ".event_attempt";
+    if (word == "attempt_columns") return "id, token, attempt, started_at, at, owner, outcome, error";
+    if (word == "kept") return std::to_string(max_kept_attempts);
     if (word == "next") return "nextval('" + schema_ + ".event_log_numbers')";
     if (word == "numbers") return "hashtextextended('postrider numbers of the log of " + schema_ + "', 0)";
     if (word == "free") {
@@ -132,7 +137,11 @@ QueueSql::QueueSql(const Identifier& schema)
           "WHERE ordering_key IS NOT NULL AND quarantined_at IS NULL) THEN 0 ELSE $8::bigint END), "
           "p AS (SELECT place, abandoned, suspect, quarantine, seen_at, "
           "count(*) FILTER (WHERE suspect AND NOT quarantine) OVER (ROWS UNBOUNDED PRECEDING) AS number "
-          "FROM seen) "
+          "FROM seen), "
+          "crashed AS (INSERT INTO {attempts} ({attempt_columns}) SELECT q.id, q.token, q.attempts, "
+          "q.processing_started_at, coalesce(q.lease_until, {now:10}), q.owner, 4, NULL "
+          "FROM p JOIN {queue} AS q ON q.ctid = p.place WHERE p.abandoned "
+          "AND (NOT p.suspect OR p.quarantine OR p.number <= $6::bigint) ON CONFLICT DO NOTHING) "
           "UPDATE {queue} AS t SET {claim:10} FROM p WHERE t.ctid = p.place "
           "AND (NOT p.suspect OR p.quarantine OR p.number <= $6::bigint) RETURNING {row}, p.seen_at")),
       probe(Texts(schema)("SELECT clock_timestamp(), EXISTS (SELECT 1 FROM {queue} "
@@ -214,6 +223,21 @@ QueueSql::QueueSql(const Identifier& schema)
                             "{now:4} + u.delay) ELSE t.available_at END, updated_at = {now:4} "
                             "FROM unnest($1::bigint[], $2::bigint[], $3::interval[]) AS u(id, token, delay) "
                             "WHERE t.id = u.id AND t.token = u.token AND t.status = 1 RETURNING t.id")),
+      log_crashes(Texts(schema)(
+          "INSERT INTO {attempts} ({attempt_columns}) SELECT q.id, q.token, q.attempts, "
+          "q.processing_started_at, coalesce(q.lease_until, {now:2}), q.owner, 4, NULL FROM {queue} AS q "
+          "WHERE q.id = ANY($1::bigint[]) AND q.status = 1 ON CONFLICT DO NOTHING")),
+      // Before the rows are changed. Of those alone that are still held, and stay so until the commit.
+      log_attempts(Texts(schema)(
+          "WITH held AS MATERIALIZED (SELECT q.id, q.token, q.attempts, q.processing_started_at, q.owner, "
+          "u.outcome, u.error FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::text[]) "
+          "AS u(id, token, outcome, error) JOIN {queue} AS q ON q.id = u.id AND q.token = u.token "
+          "WHERE q.status = 1 FOR UPDATE OF q) "
+          "INSERT INTO {attempts} ({attempt_columns}) SELECT id, token, attempts, processing_started_at, "
+          "{now:5}, owner, outcome, error FROM held ON CONFLICT DO NOTHING")),
+      trim_attempts(Texts(schema)(
+          "DELETE FROM {attempts} AS a USING unnest($1::bigint[]) AS u(id) WHERE a.id = u.id AND a.token <= "
+          "(SELECT token FROM {attempts} WHERE id = u.id ORDER BY token DESC OFFSET {kept} LIMIT 1)")),
       lock_idle(Texts(schema)(
           "SELECT x.id FROM unnest($1::bigint[]) AS u(id) CROSS JOIN LATERAL (SELECT q.id FROM {queue} AS q "
           "WHERE q.id = u.id FOR UPDATE SKIP LOCKED) AS x")),

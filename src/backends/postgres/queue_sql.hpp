@@ -30,6 +30,9 @@ struct QueueSql {
   Statement finalize_unnumbered;
   Statement retry;
   Statement release;
+  Statement log_crashes;
+  Statement log_attempts;
+  Statement trim_attempts;
   Statement lock_idle;
   Statement classify;
 

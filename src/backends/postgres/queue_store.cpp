@@ -7,6 +7,8 @@
 #include "backends/postgres/contention.hpp"
 #include "backends/postgres/outbox_store.hpp"
 #include "backends/postgres/queue_claim.hpp"
+#include "postrider/error.hpp"
+#include "storage/attempts.hpp"
 
 namespace postrider::postgres {
 
@@ -85,7 +87,26 @@ QueueClaimResult PostgresQueueStore::claim(const QueueClaimRequest& request) {
     const RollbackGuard guard(connection);
     result = QueueClaimer(connection, sql_, request, now(), memory_).run();
   });
+  trim_crashes(result);
   return result;
+}
+
+void PostgresQueueStore::trim_crashes(const QueueClaimResult& claimed) {
+  std::vector<std::int64_t> ids;
+  for (const QueuedEvent& one : claimed.events) {
+    if (one.crashes > 0 && may_exceed_kept(one.claim.token))
+      ids.push_back(static_cast<std::int64_t>(one.claim.id));
+  }
+  if (ids.empty()) return;
+  Params params;
+  params.begin_array(oid::int8, ids.size());
+  for (const std::int64_t id : ids) params.element_int8(id);
+  params.end_array();
+  try {
+    (void)run_one(sql_.trim_attempts, params, "cannot shorten the histories of queued events");
+  } catch (const Error&) {
+    // The events are claimed, and that counts; the next claim or result of theirs does it.
+  }
 }
 
 std::vector<QueueId> PostgresQueueStore::renew(std::span<const Claim> held, Duration lease) {

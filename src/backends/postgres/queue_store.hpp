@@ -81,6 +81,8 @@ class PostgresQueueStore final : public QueueStore {
  private:
   /// Runs `work` in transactions of our own until one does not fail of contention, three at most.
   void run(const std::function<void(Connection&)>& work);
+  /// Of events that crash again and again the newest lines stay.
+  void trim_crashes(const QueueClaimResult& claimed);
   /// One statement in a transaction of its own.
   [[nodiscard]] Result run_one(const Statement& statement, const Params& params, std::string_view what);
   /// Fills in the answers for settlements that changed no row.

@@ -19,7 +19,8 @@ class SqliteHotPlan : public SqlitePlan {
     for (const std::string& sql : {sql_.take, sql_.defer}) {
       EXPECT_THAT(plan(sql), HasSubstr("USING INTEGER PRIMARY KEY (rowid=?)")) << sql;
     }
-    for (const std::string& sql : {sql_.renew, sql_.done, sql_.retry, sql_.later, sql_.dead, sql_.release}) {
+    for (const std::string& sql : {sql_.renew, sql_.done, sql_.retry, sql_.later, sql_.dead, sql_.release,
+                                   sql_.log_attempt, sql_.trim_attempts}) {
       EXPECT_THAT(plan(sql), HasSubstr("(event_id=?)")) << sql;
     }
   }

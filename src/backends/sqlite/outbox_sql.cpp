@@ -2,11 +2,13 @@
 #include "backends/sqlite/outbox_sql.hpp"
 
 #include "backends/sqlite/event_columns.hpp"
+#include "postrider/failed_attempt.hpp"
 
 namespace postrider::sqlite {
 
 OutboxSql::OutboxSql(const Identifier& schema) {
   const std::string table = schema.str() + "_outbox_event";
+  const std::string attempt = schema.str() + "_outbox_attempt";
   // Every write about a held row: still pending, and with the holder's token.
   const std::string if_held = " where event_id = ? and token = ? and status in (0, 2)";
   const std::string free_again = "owner = null, lease_until = null";
@@ -29,6 +31,14 @@ OutboxSql::OutboxSql(const Identifier& schema) {
   later = update + "available_at = ?, " + free_again + if_held;
   dead = update + "status = 3, done_at = ?, attempts = ?, last_error = ?, " + free_again + if_held;
   release = update + free_again + if_held;
+  log_attempt =
+      "insert into " + attempt +
+      " (event_id, token, attempt, at, owner, outcome, error) select event_id, token, ?, ?, owner, ?, "
+      "? from " +
+      table + if_held + " on conflict do nothing";
+  trim_attempts = "delete from " + attempt + " where event_id = ?1 and token <= (select token from " +
+                  attempt + " where event_id = ?1 order by token desc limit 1 offset " +
+                  std::to_string(max_kept_attempts) + ")";
   predecessors = "select event_id from " + table +
                  " where ordering_key = ? and due_at is not null and seq < (select seq from " + table +
                  " where event_id = ?) order by seq limit ?";

@@ -24,8 +24,10 @@ struct OutboxSql {
   std::string retry;  ///< attempts, available, error, id, token
   std::string later;  ///< available, id, token
   std::string dead;   ///< now, attempts, error, id, token
-  std::string release;       ///< id, token
-  std::string predecessors;  ///< key, id, limit
+  std::string release;        ///< id, token
+  std::string log_attempt;    ///< attempt, now, outcome, error, id, token; before the row is changed
+  std::string trim_attempts;  ///< id
+  std::string predecessors;   ///< key, id, limit
 };
 
 }  // namespace postrider::sqlite

@@ -13,7 +13,9 @@
 #include "backends/sqlite/storage.hpp"
 #include "backends/sqlite/user_transaction.hpp"
 #include "core/failpoint.hpp"
+#include "core/utf8.hpp"
 #include "postrider/error.hpp"
+#include "storage/attempts.hpp"
 
 namespace postrider::sqlite {
 namespace {
@@ -36,6 +38,33 @@ void insert_row(Statement& statement, Connection& connection, const NewOutboxRow
   if (code != SQLITE_DONE) throw connection.failure("cannot publish event " + event.id().str());
   statement.reset();
 }
+
+/// Writes lines about attempts that failed. Costs nothing as long as there are none.
+class AttemptLines {
+ public:
+  AttemptLines(Connection& connection, const OutboxSql& sql, std::int64_t now)
+      : connection_(connection), sql_(sql), now_(now) {}
+
+  /// Before the row is changed: a line is written only if the claim still holds it, and it names the owner.
+  void add(const Completion& result, AttemptOutcome outcome, std::string_view error) {
+    if (!log_.has_value()) log_.emplace(connection_.prepare(sql_.log_attempt));
+    log_->reset();
+    log_->with(static_cast<std::int64_t>(result.failed), now_, static_cast<std::int64_t>(outcome),
+               utf8_prefix(error, max_attempt_error_chars), result.lease.id.view(),
+               static_cast<std::int64_t>(result.lease.token));
+    if (log_->run() == 0 || !may_exceed_kept(result.lease.token)) return;
+    if (!trim_.has_value()) trim_.emplace(connection_.prepare(sql_.trim_attempts));
+    trim_->reset();
+    trim_->with(result.lease.id.view()).run();
+  }
+
+ private:
+  Connection& connection_;
+  const OutboxSql& sql_;
+  const std::int64_t now_;
+  std::optional<Statement> log_{};
+  std::optional<Statement> trim_{};
+};
 
 }  // namespace
 
@@ -126,6 +155,7 @@ std::size_t SqliteOutboxStore::complete(std::span<const Completion> results) {
       slot->reset();
       return *slot;
     };
+    AttemptLines lines(connection, sql_, at);
     for (const Completion& result : results) {
       const std::string_view id = result.lease.id.view();
       const auto token = static_cast<std::int64_t>(result.lease.token);
@@ -137,6 +167,7 @@ std::size_t SqliteOutboxStore::complete(std::span<const Completion> results) {
           break;
         case Completion::Kind::retry: {
           const std::string error = stored_error(result.error);
+          lines.add(result, AttemptOutcome::retry, error);
           changed += statement(result.kind, sql_.retry).with(failed, available, error, id, token).run();
           break;
         }
@@ -145,6 +176,7 @@ std::size_t SqliteOutboxStore::complete(std::span<const Completion> results) {
           break;
         case Completion::Kind::dead: {
           const std::string error = stored_error(result.error);
+          lines.add(result, AttemptOutcome::dead, error);
           changed += statement(result.kind, sql_.dead).with(at, failed, error, id, token).run();
           break;
         }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backends/sqlite/event_columns.hpp"
+#include "storage/attempts.hpp"
 #include "storage/next_token.hpp"
 
 namespace postrider::sqlite {
@@ -219,7 +220,8 @@ QueueClaim::Fate QueueClaim::judge(const Statement& row) const {
 }
 
 QueueClaim::Found QueueClaim::read(const Statement& row, Fate fate) {
-  Found found{.event = {}, .fate = fate, .owner = std::string(row.text(column_owner))};
+  Found found{
+      .event = {}, .fate = fate, .owner = std::string(row.text(column_owner)), .abandoned = abandoned(row)};
   QueuedEvent& event = found.event;
   event.claim = {.id = QueueId{row.integer(column_id)}, .token = next_token(row.integer(column_token))};
   event.crashes = crashes_with_this(row);
@@ -243,6 +245,10 @@ void QueueClaim::write(std::vector<Found> found, std::vector<QueuedEvent>& taken
   Statement quarantine = connection_.prepare(sql_.quarantine);
   for (Found& one : found) {
     const auto id = static_cast<std::int64_t>(one.event.claim.id);
+    if (one.abandoned) {
+      connection_.prepare(sql_.log_crash).with(now_, id).run();
+      if (may_exceed_kept(one.event.claim.token)) connection_.prepare(sql_.trim_attempts).with(id).run();
+    }
     if (one.fate == Fate::take) {
       take.with(request_.owner, now_ + request_.lease.count(), now_, now_, one.event.crashes, id).run();
       take.reset();

@@ -76,6 +76,7 @@ class QueueClaim {
     QueuedEvent event;
     Fate fate;
     std::string owner;  // of the claim that was abandoned
+    bool abandoned;
   };
   /// The key that the walk is at, as long as its run may go on.
   struct Run {

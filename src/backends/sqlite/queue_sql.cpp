@@ -2,6 +2,7 @@
 #include "backends/sqlite/queue_sql.hpp"
 
 #include "backends/sqlite/event_columns.hpp"
+#include "postrider/failed_attempt.hpp"
 
 namespace postrider::sqlite {
 
@@ -21,6 +22,7 @@ QueueSql::QueueSql(const Identifier& schema) {
   const std::string queue = schema.str() + "_event_queue";
   const std::string log = schema.str() + "_event_log";
   const std::string state = schema.str() + "_event_handler_state";
+  const std::string attempt = schema.str() + "_event_attempt";
   const std::string columns(event_columns);
   // Every write about a claimed row: in progress, and with the holder's token.
   const std::string if_held = " where id = ? and token = ? and status = 1";
@@ -78,6 +80,16 @@ QueueSql::QueueSql(const Identifier& schema) {
                " on conflict (id, handler) do update set result = excluded.result, failed = excluded.failed,"
                " error = excluded.error, updated_at = excluded.updated_at where " +
                state + ".result <> 0";
+  const std::string log_attempt_of =
+      "insert into " + attempt +
+      " (id, token, attempt, started_at, at, owner, outcome, error) select id, "
+      "token, attempts, processing_started_at, ";
+  log_attempt = log_attempt_of + "?, owner, ?, ? from " + queue + if_held + " on conflict do nothing";
+  log_crash = log_attempt_of + "coalesce(lease_until, ?), owner, 4, null from " + queue +
+              " where id = ? and status = 1 on conflict do nothing";
+  trim_attempts = "delete from " + attempt + " where id = ?1 and token <= (select token from " + attempt +
+                  " where id = ?1 order by token desc limit 1 offset " + std::to_string(max_kept_attempts) +
+                  ")";
   states = "select handler, result, failed, error from " + state + " where id = ? order by handler";
   done = "select handler from " + state + " where id = ? and result = 0";
   left_states = "select s.id, s.handler from " + state + " as s where not exists (select 1 from " + queue +

@@ -14,6 +14,7 @@
 #include "core/failpoint.hpp"
 #include "postrider/error.hpp"
 #include "storage/handler_results.hpp"
+#include "storage/settled_attempt.hpp"
 
 namespace postrider::sqlite {
 namespace {
@@ -167,6 +168,7 @@ std::vector<Settled> SqliteQueueStore::settle(std::span<const Settlement> settle
   Connection& connection = writer.connection();
   WriteTransaction transaction(connection);
   const std::int64_t at = now();
+  log_attempts(connection, settlements, at);
   std::vector<std::size_t> finalized;
   for (std::size_t i = 0; i < settlements.size(); ++i) {
     if (settlements[i].kind == Settlement::Kind::finalize) {
@@ -188,6 +190,23 @@ std::vector<Settled> SqliteQueueStore::settle(std::span<const Settlement> settle
   transaction.commit();
   failpoint("sqlite.queue.settle.after_commit");
   return answers;
+}
+
+void SqliteQueueStore::log_attempts(Connection& connection, std::span<const Settlement> settlements,
+                                    std::int64_t now) {
+  std::optional<Statement> log;  // most batches need none
+  for (const Settlement& settlement : settlements) {
+    const std::optional<AttemptOutcome> outcome = failed_outcome(settlement);
+    if (!outcome.has_value()) continue;
+    const SettledAttempt attempt = settled_attempt(settlement, *outcome);
+    const auto id = static_cast<std::int64_t>(attempt.claim.id);
+    if (!log.has_value()) log.emplace(connection.prepare(sql_.log_attempt));
+    log->reset();
+    log->with(now, static_cast<std::int64_t>(*outcome), text_or_null(attempt.error), id,
+              static_cast<std::int64_t>(attempt.claim.token));
+    if (log->run() > 0 && may_exceed_kept(attempt.claim.token))
+      connection.prepare(sql_.trim_attempts).with(id).run();
+  }
 }
 
 void SqliteQueueStore::finalize_block(Connection& connection, std::span<const Settlement> settlements,
@@ -223,7 +242,9 @@ void SqliteQueueStore::finalize_block(Connection& connection, std::span<const Se
 Settled SqliteQueueStore::settle(Tx& tx, const Settlement& settlement) {
   Connection& connection = connection_of(tx, file_, "cannot finalize on " + storage_name_);
   Savepoint savepoint(connection);
-  const Settled answer = settle_one(connection, settlement, now());
+  const std::int64_t at = now();
+  log_attempts(connection, {&settlement, 1}, at);
+  const Settled answer = settle_one(connection, settlement, at);
   savepoint.release();
   return answer;
 }

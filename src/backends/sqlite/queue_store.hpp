@@ -43,6 +43,8 @@ class SqliteQueueStore final : public QueueStore {
   void set_turn(QueueTurn turn) POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] InsertedRow insert_row(Connection& connection, Statement& statement, const NewQueueRow& row,
                                        std::int64_t now);
+  /// Lines about those that failed and are still held; before their rows are changed.
+  void log_attempts(Connection& connection, std::span<const Settlement> settlements, std::int64_t now);
   /// Finalises these, at most `block_size`, with one statement per table; `settlements` and `answers` have
   /// the same places.
   void finalize_block(Connection& connection, std::span<const Settlement> settlements,

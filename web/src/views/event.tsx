@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ComponentChildren } from 'preact';
-import { api, type OutboxEvent } from '../api';
+import { api, keptAttempts, type FailedAttempt, type OutboxEvent } from '../api';
 import { count, plural, shellQuoted, time } from '../format';
 import { useResource } from '../hooks';
 import { Headers, Payload } from '../payload';
@@ -16,9 +16,9 @@ export interface Step {
 
 export function Timeline({ steps }: { steps: Step[] }) {
   return (
-    <ol class="timeline">
-      {steps.map((step) => (
-        <li key={step.title} class={step.tone ?? ''}>
+    <ol class="timeline" aria-label="Its way">
+      {steps.map((step, i) => (
+        <li key={i} class={step.tone ?? ''}>
           <p>
             <span class="strong">{step.title}</span> {step.at && <Time at={step.at} />}
           </p>
@@ -29,28 +29,51 @@ export function Timeline({ steps }: { steps: Step[] }) {
   );
 }
 
-/// What the row knows of its way. Only the last attempt's error is kept.
+const failedStep = ({ attempt, at, node, error, outcome }: FailedAttempt): Step => ({
+  at,
+  title: outcome === 'CRASHED' ? `Attempt ${count(attempt)}: its worker died` : `Attempt ${count(attempt)} failed`,
+  text: [node && `on ${node}`, error].filter(Boolean).join(': ') || undefined,
+  tone: outcome === 'CRASHED' ? 'bad' : 'warn',
+});
+
+/// The attempts, with a word about those that are not kept.
+export const historySteps = (history: FailedAttempt[]): Step[] => [
+  ...(history.length < keptAttempts ? [] : [{ at: null, title: 'Earlier attempts are not kept' }]),
+  ...history.map(failedStep),
+];
+
+/// Its attempts as steps, with a word about what is not known of them.
+function attemptSteps(event: OutboxEvent): Step[] {
+  const { history } = event;
+  if (history.length === 0 && event.attempts > 0) {
+    // Made before histories were kept.
+    return [{ at: null, title: plural(event.attempts, 'attempt failed', 'attempts failed'), text: event.lastError ?? undefined, tone: 'warn' }];
+  }
+  const steps: Step[] = history.length < keptAttempts ? [] : [{ at: null, title: 'Earlier attempts are not kept' }];
+  history.forEach((one, i) => {
+    steps.push(failedStep(one));
+    const last = i === history.length - 1;
+    if (one.outcome === 'DEAD' && (!last || event.status !== 'DEAD')) {
+      steps.push({ at: one.at, title: 'Given up: a dead letter', tone: 'bad' }, { at: null, title: 'Replayed' });
+    }
+  });
+  return steps;
+}
+
+/// From its birth to its end, or to what comes next.
 export function stepsOf(event: OutboxEvent): Step[] {
   const steps: Step[] = [
     { at: event.occurredAt, title: 'Happened' },
     { at: event.createdAt, title: 'Written to the outbox' },
+    ...attemptSteps(event),
   ];
-  const failed = event.status === 'DONE' ? event.attempts - 1 : event.attempts;
-  if (failed > 0) {
-    steps.push({
-      at: null,
-      title: plural(failed, 'attempt failed', 'attempts failed'),
-      text: event.lastError ?? undefined,
-      tone: 'warn',
-    });
-  }
   if (event.status === 'DONE') {
-    steps.push({ at: event.doneAt, title: 'Delivered', text: `with attempt ${count(event.attempts)}`, tone: 'good' });
+    steps.push({ at: event.doneAt, title: 'Delivered', text: `with attempt ${count(event.attempts + 1)}`, tone: 'good' });
   } else if (event.status === 'DEAD') {
     steps.push({
       at: event.doneAt,
       title: 'Given up: a dead letter',
-      text: failed > 0 ? 'It stays until somebody replays or purges it.' : event.lastError,
+      text: 'It stays until somebody replays or purges it.',
       tone: 'bad',
     });
   } else {
@@ -141,6 +164,7 @@ export function EventView({ id }: { id: string }) {
           <div>
             <Card title="Its way" aside={<Badge text={event.status} />}>
               <Timeline steps={stepsOf(event)} />
+              {event.history.length === 0 && event.attempts === 0 && <p class="muted">No attempt has failed.</p>}
             </Card>
             <Card title="Facts">
               <dl class="facts">

@@ -6,7 +6,7 @@ import { Headers, Payload } from '../payload';
 import { Link, to } from '../router';
 import { Table, type Column } from '../table';
 import { Badge, Card, CopyButton, Loading, Page, Problem, useConfirm } from '../ui';
-import { Timeline, type Step } from './event';
+import { historySteps, Timeline, type Step } from './event';
 import { VerbButton } from './queue';
 
 const columns: Column<HandlerResult>[] = [
@@ -17,9 +17,13 @@ const columns: Column<HandlerResult>[] = [
 ];
 
 function stepsOf(event: QueueEvent): Step[] {
-  const steps: Step[] = [{ at: event.createdAt, title: 'Enqueued' }];
-  if (event.crashes > 0) steps.push({ at: null, title: plural(event.crashes, 'worker died', 'workers died'), tone: 'bad' });
-  if (event.processingStartedAt) {
+  const steps: Step[] = [{ at: event.createdAt, title: 'Enqueued' }, ...historySteps(event.history)];
+  const unwritten = event.crashes - event.history.filter((one) => one.outcome === 'CRASHED').length;
+  // From before histories were kept.
+  if (unwritten > 0 && event.history.length === 0) {
+    steps.push({ at: null, title: plural(unwritten, 'worker died', 'workers died'), tone: 'bad' });
+  }
+  if (event.processingStartedAt && event.history.at(-1)?.attempt !== event.attempts) {
     steps.push({
       at: event.processingStartedAt,
       title: `Attempt ${count(event.attempts)}`,
@@ -86,6 +90,7 @@ export function QueueEventView({ id }: { id: string }) {
           <div>
             <Card title="Its way" aside={<Badge text={event.status} />}>
               <Timeline steps={stepsOf(event)} />
+              {event.history.length === 0 && event.crashes === 0 && event.attempts < 2 && <p class="muted">No attempt has failed.</p>}
             </Card>
             <Card title="Headers">
               <Headers headers={event.headers} />

@@ -1,0 +1,2 @@
+DROP TRIGGER {schema}_outbox_event_removed;
+DROP TABLE {schema}_outbox_attempt;
