@@ -82,6 +82,8 @@ class MetricsExporter {
   virtual void increment_stream_conflicts() {}
   /// One transaction: how many appends shared it.
   virtual void observe_stream_flush(std::size_t /*appends*/, Duration) {}
+  /// One page of a read: how many events came with it. The relay's own reads are `observe_relay_read`.
+  virtual void observe_stream_read(std::size_t /*events*/, Duration) {}
 
   // Relay counters.
   virtual void increment_relay_published(std::size_t /*events*/) {}

@@ -3,10 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "postrider/clock.hpp"
@@ -120,7 +122,10 @@ struct LogPurged {
 /// right now is passed over: call again.
 class QueueAdmin {
  public:
-  explicit QueueAdmin(Storage& storage) : storage_(storage) {}
+  /// What changes many events does so in small transactions. Told after each how many are changed so far,
+  /// `go_on` may end it: what is changed stays so.
+  explicit QueueAdmin(Storage& storage, std::function<bool(std::int64_t changed)> go_on = {})
+      : storage_(storage), go_on_(std::move(go_on)) {}
 
   [[nodiscard]] QueueCounts counts(const QueueFilter& filter = {});
   /// Walks through the whole log: slow when it is long.
@@ -154,6 +159,7 @@ class QueueAdmin {
 
  private:
   Storage& storage_;
+  std::function<bool(std::int64_t)> go_on_;
 };
 
 }  // namespace postrider

@@ -82,6 +82,13 @@ struct LeaderStatus {
   std::int64_t pairs = 0;
 };
 
+/// A living node that leads nothing, and takes over when it is needed.
+struct StandbyStatus {
+  std::string node{};
+  TimePoint since{};
+  TimePoint heartbeat{};
+};
+
 /// An event that a publisher did not take.
 struct DeadLetter {
   PairName pair{};
@@ -116,6 +123,8 @@ class RelayAdmin {
 
   /// Living ones first.
   [[nodiscard]] std::vector<LeaderStatus> leaders() const;
+  /// By name. One that was ended by force is among them until its lease would have been over.
+  [[nodiscard]] std::vector<StandbyStatus> standbys() const;
 
   /// By topic, publisher and position; those behind position `after`. With one pair, the last one's position
   /// is where the next page begins.

@@ -438,6 +438,39 @@ TEST_F(SpillRemoved, RingFilesThatAreRemovedAreMadeAgain) {
   expect_balance(logger.stats());
 }
 
+TEST_F(SpillRemoved, ARingFileThatCannotBeMadeAgainBecomesPlainMemoryAndThatIsTold) {
+  ManualClock clock;
+  LoggerOptions mapped = options();
+  mapped.ring = RingMode::mapped;
+  mapped.clock = &clock;
+  std::promise<void> noticed;
+  std::promise<std::string> told;
+  mapped.log = [&](LogLevel level, std::string_view text) {
+    if (text.find("somebody removed 1 ring file") != std::string_view::npos) noticed.set_value();
+    if (text.find("plain memory") == std::string_view::npos) return;
+    EXPECT_EQ(level, LogLevel::error);
+    told.set_value(std::string(text));
+  };
+  AsyncEventLogger logger(client, mapped);
+  log_and_flush(logger, 1, 1);
+  fs::create_directory(folder / "eventlog-ring.1");  // where its replacement would be
+  fs::remove(folder / "eventlog-ring.0");
+  std::future<void> seen = noticed.get_future();
+  const auto deadline = std::chrono::steady_clock::now() + 30s;
+  while (seen.wait_for(1ms) != std::future_status::ready && std::chrono::steady_clock::now() < deadline) {
+    clock.advance(1s);  // as often as it takes until the watch waits for it
+  }
+  ASSERT_EQ(seen.wait_for(0s), std::future_status::ready);
+  EXPECT_EQ(logger.stats().rings_in_plain_memory, 0U) << "not before somebody logs";
+  log_and_flush(logger, 2, 3);
+  std::future<std::string> words = told.get_future();
+  ASSERT_EQ(words.wait_for(0s), std::future_status::ready);
+  EXPECT_THAT(words.get(), HasSubstr("a thread logs into plain memory, which kill -9 would take"));
+  EXPECT_EQ(logger.stats().rings_in_plain_memory, 1U);
+  EXPECT_EQ(client->details(), numbers(1, 3)) << "and nothing is lost";
+  expect_balance(logger.stats());
+}
+
 TEST_F(SpillRemoved, ALoggerWithARelativePathStaysWhereItIs) {
   const fs::path before = fs::current_path();
   fs::current_path(temp.path());

@@ -43,7 +43,7 @@ const QueueFilter& checked(const QueueFilter& filter, std::string_view what = "c
 }
 
 std::int64_t apply_all(Storage& storage, QueueAction action, const QueueFilter& filter,
-                       std::string_view reason) {
+                       std::string_view reason, const std::function<bool(std::int64_t)>& go_on) {
   QueueAdminStore& store = storage.queue_admin_store();
   std::int64_t total = 0;
   AdminBatch batch{.more = true};
@@ -52,6 +52,7 @@ std::int64_t apply_all(Storage& storage, QueueAction action, const QueueFilter& 
     total += batch.changed;
     // At once: projections wait for the entries, and nobody else may come by to number them.
     if (action == QueueAction::cancel && batch.changed > 0) storage.queue_store().sequence_log();
+    if (go_on && !go_on(total)) break;
   }
   if (total > 0) (action == QueueAction::cancel ? storage.log_grown() : storage.queue_grown())->notify();
   return total;
@@ -115,19 +116,19 @@ std::optional<QueueRecord> QueueAdmin::find(QueueId id) {
 
 std::int64_t QueueAdmin::requeue(const QueueFilter& filter, bool dry_run) {
   if (dry_run) return storage_.queue_admin_store().count(QueueAction::requeue, checked(filter));
-  return apply_all(storage_, QueueAction::requeue, checked(filter), {});
+  return apply_all(storage_, QueueAction::requeue, checked(filter), {}, go_on_);
 }
 
 std::int64_t QueueAdmin::cancel(const QueueFilter& filter, std::string_view reason, bool dry_run) {
   require(!reason.empty(), "cannot cancel events without a reason",
           "it is what the log will tell about their end");
   if (dry_run) return storage_.queue_admin_store().count(QueueAction::cancel, checked(filter));
-  return apply_all(storage_, QueueAction::cancel, checked(filter), reason);
+  return apply_all(storage_, QueueAction::cancel, checked(filter), reason, go_on_);
 }
 
 std::int64_t QueueAdmin::release(const QueueFilter& filter, bool dry_run) {
   if (dry_run) return storage_.queue_admin_store().count(QueueAction::release, checked(filter));
-  return apply_all(storage_, QueueAction::release, checked(filter), {});
+  return apply_all(storage_, QueueAction::release, checked(filter), {}, go_on_);
 }
 
 std::int64_t QueueAdmin::replay(const QueueFilter& log_filter, bool dry_run) {
@@ -142,6 +143,7 @@ std::int64_t QueueAdmin::replay(const QueueFilter& log_filter, bool dry_run) {
   while (batch.more) {
     batch = store.replay(log_filter, LogSeq{batch.walked_to}, until, rows_per_transaction);
     total += batch.changed;
+    if (go_on_ && !go_on_(total)) break;
   }
   if (total > 0) storage_.queue_grown()->notify();
   return total;
@@ -170,6 +172,7 @@ LogPurged QueueAdmin::purge_log(const LogPurgeOptions& options) {
         std::min<std::int64_t>(at_most - purged.deleted, static_cast<std::int64_t>(options.batch_size));
     batch = store.purge_log(what, LogSeq{batch.walk.walked_to}, static_cast<std::size_t>(limit));
     purged.deleted += batch.walk.changed;
+    if (go_on_ && !go_on_(purged.deleted)) break;
   }
   if (batch.held_back) purged.held_back_by = furthest_behind(storage_);
   return purged;

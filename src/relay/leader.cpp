@@ -41,7 +41,8 @@ Leader::Leader(LeaseStore& leases, ProgressStore& progress, NodeLocks* locks, Sc
       scheduler_(scheduler),
       options_(std::move(options)),
       lease_name_(options_.mode == Leadership::global ? std::string(global_lease)
-                                                      : std::string(node_lease_prefix) + options_.node) {}
+                                                      : std::string(node_lease_prefix) + options_.node),
+      standby_name_(std::string(standby_prefix) + options_.node) {}
 
 bool Leader::may_publish() const noexcept {
   return options_.clock->steady_now().time_since_epoch().count() < valid_until_;
@@ -107,6 +108,17 @@ void Leader::lose() {
   options_.log(LogLevel::warning,
                "postrider: node " + options_.node + " has lost lease '" + lease_name_ +
                    "': it stood still, or could not reach the database, for longer than that");
+}
+
+void Leader::stand_by() {
+  stands_by_ = true;  // before: what failed may have been written
+  leases_.announce(standby_name_, options_.lease);
+}
+
+void Leader::end_standing_by() {
+  if (!stands_by_) return;
+  leases_.withdraw(standby_name_);
+  stands_by_ = false;
 }
 
 void Leader::take(Taking which, const std::vector<PairName>& names, const std::vector<std::string>& dead) {
@@ -175,14 +187,20 @@ void Leader::round() {
   const std::vector<LeaseRow> rows = leases_.list();
   const std::vector<std::string> dead = find_dead(rows);
   (void)keep_lease(rows, dead);
-  if (!fence_.has_value()) return;
+  if (!fence_.has_value()) {
+    stand_by();
+    return;
+  }
   failpoint("relay.leader.after_lease");
   adjust(rows, dead);
+  end_standing_by();
   options_.metrics->record_relay_led(static_cast<std::size_t>(scheduler_.digest().pairs));
   const SteadyPoint now = options_.clock->steady_now();
   if (now >= tidy_at_) {
     tidy_at_ = now + tidy_interval;
-    leases_.forget(node_lease_prefix, forgotten_after);
+    for (const std::string_view prefix : {node_lease_prefix, standby_prefix}) {
+      leases_.forget(prefix, forgotten_after);
+    }
   }
 }
 
@@ -193,6 +211,7 @@ void Leader::hand_over() {
   try {
     if (!led.empty()) progress_.give_back(options_.node, led);
     if (fence_.has_value()) leases_.release(*fence_);
+    end_standing_by();
   } catch (const std::exception& error) {
     options_.log(LogLevel::warning,
                  "postrider: cannot hand over, others take over by themselves: " + what_of(error));

@@ -17,6 +17,7 @@ namespace postrider {
 
 inline constexpr std::string_view global_lease = "leader";
 inline constexpr std::string_view node_lease_prefix = "node/";
+inline constexpr std::string_view standby_prefix = "standby/";
 
 /// How many pairs a node should take or give back, so that in the end no two nodes differ by more than one.
 /// Pure.
@@ -61,6 +62,9 @@ class Leader {
   /// True when it has just been taken.
   [[nodiscard]] bool keep_lease(const std::vector<LeaseRow>& rows, const std::vector<std::string>& dead);
   void lose();
+  /// Lets others see that this node lives, though it leads nothing.
+  void stand_by();
+  void end_standing_by();
   void adjust(const std::vector<LeaseRow>& rows, const std::vector<std::string>& dead);
   void take(Taking which, const std::vector<PairName>& names, const std::vector<std::string>& dead);
 
@@ -70,9 +74,11 @@ class Leader {
   Scheduler& scheduler_;
   const Options options_;
   const std::string lease_name_;
+  const std::string standby_name_;
   std::unique_ptr<NodeLocks::Held> lock_;
   bool lock_complained_ = false;
   std::optional<LeaseFence> fence_;
+  bool stands_by_ = false;
   std::atomic<SteadyPoint::rep> valid_until_{0};
   SteadyPoint tidy_at_{};
 };

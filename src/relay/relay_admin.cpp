@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "postrider/error.hpp"
+#include "relay/leader.hpp"
 #include "storage/lease_store.hpp"
 #include "storage/progress_store.hpp"
 #include "storage/stream_store.hpp"
@@ -104,6 +105,21 @@ std::vector<LeaderStatus> RelayAdmin::leaders() const {
   }
   std::stable_partition(leaders.begin(), leaders.end(), [](const LeaderStatus& one) { return one.alive; });
   return leaders;
+}
+
+std::vector<StandbyStatus> RelayAdmin::standbys() const {
+  const std::vector<LeaseRow> rows = storage_.lease_store().list();
+  std::vector<StandbyStatus> standbys;
+  for (const LeaseRow& row : rows) {
+    if (!row.waits || !row.name.starts_with(standby_prefix)) continue;
+    std::string node = row.name.substr(standby_prefix.size());
+    // It takes its lease first, and then what it had announced back.
+    const bool leads = std::any_of(rows.begin(), rows.end(),
+                                   [&](const LeaseRow& other) { return other.held && other.owner == node; });
+    if (leads) continue;
+    standbys.push_back({.node = std::move(node), .since = row.since, .heartbeat = row.heartbeat});
+  }
+  return standbys;
 }
 
 std::vector<DeadLetter> RelayAdmin::dead_letters(const PairSelector& which, std::size_t limit,

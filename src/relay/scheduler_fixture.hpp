@@ -42,6 +42,7 @@ class MemoryStream final : public StreamStore {
     changed_.notify_all();
     return page;
   }
+  ReadPage read_at(std::span<const Position>, std::size_t) override { return {}; }
   Position head() override {
     const MutexLock lock(mutex_);
     return head_locked();

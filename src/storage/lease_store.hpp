@@ -29,6 +29,7 @@ struct LeaseRow {
   TimePoint since{};
   TimePoint heartbeat{};
   bool held = false;    ///< its time is not over
+  bool waits = false;   ///< announced, and not for longer than was said: it leads nothing
   bool locked = false;  ///< its owner holds a lock of its name while it lives, see NodeLocks
 };
 
@@ -47,6 +48,11 @@ class LeaseStore {
   [[nodiscard]] virtual bool renew(const LeaseFence& fence, Duration lease, bool locked) = 0;
   /// False when it was not held any more.
   virtual bool release(const LeaseFence& fence) = 0;
+  /// Says for `lease` that somebody of this name lives, who holds nothing: a row without an owner, which
+  /// nobody can take a pair by.
+  virtual void announce(std::string_view name, Duration lease) = 0;
+  /// Takes back what was announced; nothing when that was not.
+  virtual void withdraw(std::string_view name) = 0;
   [[nodiscard]] virtual std::vector<LeaseRow> list() = 0;
   /// Removes what is called `prefix…` and has been over for so long. Returns how many.
   virtual std::size_t forget(std::string_view prefix, Duration over_for) = 0;

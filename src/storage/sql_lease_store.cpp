@@ -57,6 +57,26 @@ bool SqlLeaseStore::release(const LeaseFence& fence) {
   return where_mine(query, fence).run().affected > 0;
 }
 
+void SqlLeaseStore::announce(std::string_view name, Duration lease) {
+  SqlQuery query(dialect_);
+  query.sql("update ").table(lease_table).sql(" set since = case when lease_until > ").now();
+  query.sql(" then since else ").now().sql(" end, heartbeat_at = ").now().sql(", lease_until = ");
+  query.now_plus(lease).sql(" where name = ").bind(name).sql(" and owner is null");
+  if (query.run().affected > 0) return;
+  SqlQuery insert(dialect_);
+  insert.sql(dialect_.kind == BackendKind::mariadb ? "insert ignore into " : "insert into ");
+  insert.table(lease_table).sql(" (name, epoch, since, heartbeat_at, lease_until) values (").bind(name);
+  insert.sql(", 0, ").now().sql(", ").now().sql(", ").now_plus(lease).sql(")");
+  if (dialect_.kind != BackendKind::mariadb) insert.sql(" on conflict do nothing");
+  insert.run();
+}
+
+void SqlLeaseStore::withdraw(std::string_view name) {
+  SqlQuery query(dialect_);
+  query.sql("delete from ").table(lease_table).sql(" where name = ").bind(name).sql(" and owner is null");
+  query.run();
+}
+
 std::vector<LeaseRow> SqlLeaseStore::list() {
   SqlQuery query(dialect_);
   query.sql("select name, owner, epoch, ").micros("since").sql(", ").micros("heartbeat_at");
@@ -71,6 +91,7 @@ std::vector<LeaseRow> SqlLeaseStore::list() {
                     .since = time_of(row[3]),
                     .heartbeat = time_of(row[4]),
                     .held = flag(row[5]) && row[1].has_value(),
+                    .waits = flag(row[5]) && !row[1].has_value(),
                     .locked = flag(row[6])});
   }
   return list;

@@ -17,6 +17,8 @@ class SqlLeaseStore final : public LeaseStore {
                                std::span<const std::string> dead) override;
   bool renew(const LeaseFence& fence, Duration lease, bool locked) override;
   bool release(const LeaseFence& fence) override;
+  void announce(std::string_view name, Duration lease) override;
+  void withdraw(std::string_view name) override;
   std::vector<LeaseRow> list() override;
   std::size_t forget(std::string_view prefix, Duration over_for) override;
 

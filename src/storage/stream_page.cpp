@@ -18,6 +18,12 @@ std::int64_t bounded(std::size_t value, std::size_t most) {
 
 }  // namespace
 
+ReadRequest request_at(std::span<const Position> positions, std::size_t max_bytes) {
+  ReadRequest request{.limit = positions.size(), .max_bytes = max_bytes};
+  if (!positions.empty()) request.until = positions.back();
+  return request;
+}
+
 StreamPage::StreamPage(const ReadRequest& request)
     : request_(request),
       all_(request.query == nullptr || request.query->is_all()),

@@ -3,11 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "storage/stream_rows.hpp"
 #include "storage/stream_store.hpp"
 
 namespace postrider {
+
+/// What StreamStore::read_at asks for, as far as a page is concerned.
+[[nodiscard]] ReadRequest request_at(std::span<const Position> positions, std::size_t max_bytes);
 
 /// Puts a page together from rows that a store has found, in the order of reading. Hits by hash alone are
 /// dropped here.

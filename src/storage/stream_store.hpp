@@ -68,6 +68,9 @@ class StreamStore {
   virtual AppendVerdict append(Tx& tx, const AppendRequest& request) = 0;
 
   [[nodiscard]] virtual ReadPage read(const ReadRequest& request) = 0;
+  /// The events at these positions (ascending, each once, at most 10,000) that are there, in one read. The
+  /// page ends behind the event that reaches `max_bytes`; whoever goes on then asks for those behind `seen`.
+  [[nodiscard]] virtual ReadPage read_at(std::span<const Position> positions, std::size_t max_bytes) = 0;
   [[nodiscard]] virtual Position head() = 0;
 
   /// Throws Error(schema) unless the tables are there in this library's version.

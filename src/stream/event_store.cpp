@@ -156,7 +156,8 @@ void EventStore::refuse_projector() {
 }
 
 EventStream EventStore::read(Query query, const ReadOptions& options) {
-  return EventStream(std::make_unique<EventStream::State>(parts_->store, std::move(query), options));
+  return EventStream(
+      std::make_unique<EventStream::State>(parts_->store, parts_->options, std::move(query), options));
 }
 
 bool EventStore::exists(const Query& query, Position after) {

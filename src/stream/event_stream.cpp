@@ -40,8 +40,10 @@ ReadRequest request_of(const ReadOptions& options) {
 
 }  // namespace
 
-EventStream::State::State(StreamStore& its_store, Query its_query, const ReadOptions& options)
+EventStream::State::State(StreamStore& its_store, const EventStoreOptions& its_watch, Query its_query,
+                          const ReadOptions& options)
     : store(its_store),
+      watch(its_watch),
       query(std::move(its_query)),
       request(request_of(options)),
       page_size(options.page_size),
@@ -55,7 +57,10 @@ EventStream::State::State(StreamStore& its_store, Query its_query, const ReadOpt
 
 void EventStream::State::read_page() {
   request.limit = std::min(page_size, left);
+  const SteadyPoint start = watch.clock->steady_now();
   page = store.read(request);
+  watch.metrics->observe_stream_read(page.events.size(),
+                                     std::chrono::duration_cast<Duration>(watch.clock->steady_now() - start));
   place = 0;
 }
 

@@ -13,11 +13,13 @@ namespace postrider {
 /// One page in memory, and how to get the next.
 struct EventStream::State {
   /// Reads the first page. Throws Error(invalid_argument) for options that contradict each other.
-  State(StreamStore& its_store, Query its_query, const ReadOptions& options);
+  State(StreamStore& its_store, const EventStoreOptions& its_watch, Query its_query,
+        const ReadOptions& options);
 
   std::optional<StoredEvent> next();
 
   StreamStore& store;
+  const EventStoreOptions& watch;  // for its clock and its metrics, which are there
   const Query query;
   ReadRequest request;
   std::size_t page_size;

@@ -82,6 +82,25 @@ TEST_P(QueueAdmins, ManyAreCancelledInSmallTransactions) {
   EXPECT_EQ(admin.counts().pending, 0);
 }
 
+TEST_P(QueueAdmins, WhoeverHearsOfTheirStepsMayEndThemAndWhatIsDoneStaysDone) {
+  EventQueue queue{storage(), queue_options()};
+  std::vector<Event> events;
+  for (int i = 0; i < 450; ++i) events.push_back(Event::json("T", "{}"));
+  queue.publish(events);
+  std::vector<std::int64_t> heard;
+  QueueAdmin admin{storage(), [&](std::int64_t changed) {
+                     heard.push_back(changed);
+                     return heard.size() < 2;
+                   }};
+  EXPECT_EQ(admin.cancel({}, "no longer wanted"), 400);
+  EXPECT_THAT(heard, ElementsAre(200, 400));
+  EXPECT_EQ(admin.counts().pending, 50);
+  heard = {0};
+  EXPECT_EQ(admin.replay({}), 200) << "of 400";
+  heard = {0};
+  EXPECT_EQ(admin.purge_log({.older_than = 0s, .batch_size = 100}).deleted, 100);
+}
+
 TEST_P(QueueAdmins, AQuarantinedEventIsVisibleAndReleasable) {
   EventQueue queue{storage(), queue_options()};
   QueueAdmin admin{storage()};

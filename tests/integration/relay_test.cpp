@@ -4,6 +4,7 @@
 
 #include "core/failpoint.hpp"
 #include "integration/relay_fixture.hpp"
+#include "storage/lease_store.hpp"
 
 namespace postrider {
 namespace {
@@ -132,6 +133,58 @@ TEST_P(RelayPublishes, HazardS9AnotherNodeTriesAgainUntilItLeads) {
   b.stop();
   EXPECT_EQ(a.run_once(), 1U) << "handed over at once";
   EXPECT_EQ(latch("p")->positions(), range(1, 10));
+}
+
+TEST_P(RelayPublishes, WhoeverOnlyWaitsToTakeOverIsSeenUntilItLeadsOrIsGone) {
+  const auto standbys = [&] {
+    std::vector<std::string> nodes;
+    for (const StandbyStatus& one : admin().standbys()) nodes.push_back(one.node);
+    return nodes;
+  };
+  Relay a(storage(), options("a"));
+  Relay b(storage(), options("b"));
+  Relay c(storage(), options("c"));
+  for (Relay* const one : {&a, &b, &c}) one->add({.name = "all"}, latch("p"));
+  a.run_once();
+  EXPECT_THAT(standbys(), IsEmpty());
+  b.run_once();
+  c.run_once();
+  EXPECT_THAT(standbys(), ElementsAre(b.node(), c.node()));
+  const TimePoint begin = clock_.now();
+  clock_.advance(6s);
+  a.run_once();
+  b.run_once();
+  clock_.advance(6s);
+  ASSERT_THAT(standbys(), ElementsAre(b.node())) << "c was not heard of for longer than a lease";
+  EXPECT_EQ(admin().standbys()[0].since, begin);
+  EXPECT_EQ(admin().standbys()[0].heartbeat, begin + 6s);
+  c.run_once();
+  clock_.advance(5s);  // a stands still
+  append(1);
+  EXPECT_EQ(b.run_once(), 1U);
+  EXPECT_EQ(admin().leaders()[0].node, b.node());
+  EXPECT_THAT(standbys(), ElementsAre(c.node())) << "b leads";
+  EXPECT_THAT(storage().lease_store().list(), SizeIs(2)) << "the lease, and c";
+  a.run_once();
+  EXPECT_THAT(standbys(), ElementsAre(a.node(), c.node())) << "a has lost its lease, and lives";
+  EXPECT_EQ(admin().list()[0].leader, b.node());
+  c.stop();
+  EXPECT_THAT(standbys(), ElementsAre(a.node())) << "stopped";
+  b.stop();
+  append(1);
+  EXPECT_EQ(a.run_once(), 1U) << "a standby's row keeps nothing from being taken";
+}
+
+TEST_P(RelayPublishes, NodesThatShareThePairsLeadAndDoNotStandBy) {
+  Relay a(storage(), options("a", Leadership::balanced));
+  Relay b(storage(), options("b", Leadership::balanced));
+  for (Relay* const one : {&a, &b}) one->add({.name = "all"}, latch("p"));
+  for (int i = 0; i < 3; ++i) {
+    a.run_once();
+    b.run_once();
+  }
+  EXPECT_THAT(admin().leaders(), SizeIs(2)) << "also the one without a pair";
+  EXPECT_THAT(admin().standbys(), IsEmpty());
 }
 
 TEST_P(RelayPublishes, HazardS10AFrozenLeaderThatWakesMovesNothing) {

@@ -54,6 +54,23 @@ TEST_P(StreamStoreTest, AStreamIsOneSnapshotHoweverSmallItsPages) {
   }
 }
 
+TEST_P(StreamStoreTest, EveryPageIsCountedWithItsEventsAndItsTime) {
+  struct Reads final : MetricsExporter {
+    void observe_stream_read(std::size_t events, Duration time) override {
+      pages.push_back(events);
+      EXPECT_GE(time, Duration::zero());
+    }
+    std::vector<std::size_t> pages{};
+  } reads;
+  EventStore watched(storage(), {.metrics = &reads});
+  for (int i = 0; i < 5; ++i) watched.append({happened("A")});
+  EXPECT_TRUE(reads.pages.empty()) << "an append is no read";
+  EXPECT_EQ(positions(watched.read(Query::all(), {.page_size = 2})), (Positions{1, 2, 3, 4, 5}));
+  EXPECT_EQ(reads.pages, (std::vector<std::size_t>{2, 2, 1}));
+  EXPECT_FALSE(watched.exists(Query::type("B")));
+  EXPECT_EQ(reads.pages.back(), 0U) << "also one that finds nothing";
+}
+
 TEST_P(StreamStoreTest, ProjectsEventsIntoStatesWithACursor) {
   store().append({happened("Deposited", {{"wallet", "1"}}, "10"),
                   happened("Withdrawn", {{"wallet", "1"}}, "3"),

@@ -274,6 +274,21 @@ ReadPage MariadbStreamStore::read(const ReadRequest& request) {
   return *std::move(done);
 }
 
+ReadPage MariadbStreamStore::read_at(std::span<const Position> positions, std::size_t max_bytes) {
+  const ReadRequest request = request_at(positions, max_bytes);
+  std::vector<std::int64_t> wanted;
+  wanted.reserve(positions.size());
+  for (const Position one : positions) wanted.push_back(static_cast<std::int64_t>(one));
+  std::optional<ReadPage> done;
+  work_.run([&](Link& link) {
+    StreamPage page(request);
+    page.set_head(head_of(link, {}).position);
+    read_found(link, wanted, false, page);
+    done = std::move(page).finish();
+  });
+  return *std::move(done);
+}
+
 void MariadbStreamStore::read_all(Link& link, StreamRange range, StreamPage& page) const {
   const std::string sql = "SELECT " POSTRIDER_STREAM_COLUMNS " FROM " + events_ +
                           " WHERE position > ? AND position <= ? ORDER BY position " +

@@ -47,6 +47,7 @@ class StreamPlanTest : public PlanTest {
              groups,
              {"Backward using event_tags_pkey", "events_pkey"},
              true},
+            {"read_at", &sql_->read_at, "1000000, '{1,5,9}'", {"events_pkey"}},
         });
   }
 

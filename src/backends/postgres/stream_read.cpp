@@ -61,21 +61,14 @@ void tell_end(const Result& rows, const StreamPage& page, const std::function<vo
 
 }  // namespace
 
-ReadPage PostgresStreamStore::read(const ReadRequest& request) {
-  StreamPage page(request);
-  Params params;
-  params.int8(page.after()).int8(page.until()).int8(page.limit()).int8(page.max_bytes());
-  const Statement* statement = request.backwards ? &sql_.read_all_backwards : &sql_.read_all;
-  if (!page.all()) {
-    statement = request.backwards ? &sql_.read_groups_backwards : &sql_.read_groups;
-    bind_groups(params, keys_.of_query(*request.query));
-  }
+void PostgresStreamStore::fill(StreamPage& page, const ReadRequest& request, const Statement& statement,
+                               const Params& params) const {
   with_connection_([&](Connection& connection) {
     const RollbackGuard guard(connection);
     Pipeline pipeline(connection, what);
     pipeline.send(begin_worker_statement);
     pipeline.send(settings_statement);
-    pipeline.send(*statement, params);
+    pipeline.send(statement, params);
     pipeline.send_commit(true);
     const Result rows = std::move(pipeline.finish().at(2));
     page.set_head(rows.int8(0, stream_column::head));
@@ -85,6 +78,29 @@ ReadPage PostgresStreamStore::read(const ReadRequest& request) {
       page.add(columns_of(rows, row), rows.int4(row, stream_column::size));
     }
   });
+}
+
+ReadPage PostgresStreamStore::read(const ReadRequest& request) {
+  StreamPage page(request);
+  Params params;
+  params.int8(page.after()).int8(page.until()).int8(page.limit()).int8(page.max_bytes());
+  const Statement* statement = request.backwards ? &sql_.read_all_backwards : &sql_.read_all;
+  if (!page.all()) {
+    statement = request.backwards ? &sql_.read_groups_backwards : &sql_.read_groups;
+    bind_groups(params, keys_.of_query(*request.query));
+  }
+  fill(page, request, *statement, params);
+  return std::move(page).finish();
+}
+
+ReadPage PostgresStreamStore::read_at(std::span<const Position> positions, std::size_t max_bytes) {
+  const ReadRequest request = request_at(positions, max_bytes);
+  StreamPage page(request);
+  Params params;
+  params.int8(page.max_bytes()).begin_array(oid::int8, positions.size());
+  for (const Position one : positions) params.element_int8(static_cast<std::int64_t>(one));
+  params.end_array();
+  fill(page, request, sql_.read_at, params);
   return std::move(page).finish();
 }
 

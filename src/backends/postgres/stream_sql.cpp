@@ -79,6 +79,13 @@ Statement read_groups_statement(const Identifier& schema, bool backwards) {
   return Statement(in_schema(schema, directed(text, backwards)));
 }
 
+Statement read_at_statement(const Identifier& schema) {
+  const std::string text =
+      replaced(replaced(page, "{from}", "(SELECT * FROM {s}.events WHERE position = ANY ($2::bigint[]))"),
+               "{bytes}", "$1::bigint");
+  return Statement(in_schema(schema, directed(text, false)));
+}
+
 /// At least one: zero would mean for ever.
 std::string milliseconds(Duration time) {
   return std::to_string(
@@ -124,6 +131,7 @@ StreamSql::StreamSql(const Identifier& schema, Duration lock_timeout)
       read_all(read_all_statement(schema, false)),
       read_all_backwards(read_all_statement(schema, true)),
       read_groups(read_groups_statement(schema, false)),
-      read_groups_backwards(read_groups_statement(schema, true)) {}
+      read_groups_backwards(read_groups_statement(schema, true)),
+      read_at(read_at_statement(schema)) {}
 
 }  // namespace postrider::postgres

@@ -29,6 +29,7 @@ struct StreamSql {
   Statement read_all_backwards;
   Statement read_groups;
   Statement read_groups_backwards;
+  Statement read_at;
 };
 
 /// Columns of the statements that read.

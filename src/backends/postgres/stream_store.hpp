@@ -10,6 +10,7 @@
 #include "postrider/clock.hpp"
 #include "storage/stream_flush.hpp"
 #include "storage/stream_keys.hpp"
+#include "storage/stream_page.hpp"
 #include "storage/stream_store.hpp"
 
 namespace postrider::postgres {
@@ -27,12 +28,16 @@ class PostgresStreamStore final : public StreamStore {
   std::vector<AppendVerdict> append(std::span<const AppendRequest> requests) override;
   AppendVerdict append(Tx& tx, const AppendRequest& request) override;
   [[nodiscard]] ReadPage read(const ReadRequest& request) override;
+  [[nodiscard]] ReadPage read_at(std::span<const Position> positions, std::size_t max_bytes) override;
   [[nodiscard]] Position head() override;
   void check_schema() override { check_schema_(); }
 
  private:
   [[nodiscard]] std::vector<AppendVerdict> flush(std::span<const AppendRequest> requests);
   void write(Connection& connection, std::span<const NewStreamRow> rows) const;
+  /// With the rows of a statement that reads.
+  void fill(StreamPage& page, const ReadRequest& request, const Statement& statement,
+            const Params& params) const;
   [[nodiscard]] std::optional<TimePoint> now() const;
 
   const StreamSql sql_;

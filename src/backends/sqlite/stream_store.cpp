@@ -208,6 +208,24 @@ ReadPage SqliteStreamStore::read(const ReadRequest& request) {
   return std::move(page).finish();
 }
 
+ReadPage SqliteStreamStore::read_at(std::span<const Position> positions, std::size_t max_bytes) {
+  const ReadRequest request = request_at(positions, max_bytes);
+  StreamPage page(request);
+  const ConnectionPool::Lease lease = readers_.acquire();
+  Connection& connection = as_connection(lease);
+  page.set_head(head_of(connection).position);
+  Statement row =
+      connection.prepare("select " + std::string(columns) + " from " + events_ + " where position = ?");
+  for (const Position position : positions) {
+    if (page.full()) break;
+    if (row.with(static_cast<std::int64_t>(position)).step()) {
+      page.add(columns_of(row), row.integer(size_column));
+    }
+    row.reset();
+  }
+  return std::move(page).finish();
+}
+
 Position SqliteStreamStore::head() {
   const ConnectionPool::Lease lease = readers_.acquire();
   return Position{head_of(as_connection(lease)).position};

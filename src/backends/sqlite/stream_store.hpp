@@ -22,6 +22,7 @@ class SqliteStreamStore final : public StreamStore {
   std::vector<AppendVerdict> append(std::span<const AppendRequest> requests) override;
   AppendVerdict append(Tx& tx, const AppendRequest& request) override;
   [[nodiscard]] ReadPage read(const ReadRequest& request) override;
+  [[nodiscard]] ReadPage read_at(std::span<const Position> positions, std::size_t max_bytes) override;
   [[nodiscard]] Position head() override;
   void check_schema() override;
 

@@ -101,6 +101,50 @@ TEST_P(LeaseVerbs, ListTellsWhoSinceWhenAndHowAlive) {
   EXPECT_EQ(rows[1].epoch, Epoch{1});
 }
 
+TEST_P(LeaseVerbs, WhoIsAnnouncedLivesForThatTimeAndHoldsNothing) {
+  const TimePoint begin = clock_.now();
+  ASSERT_TRUE(acquire("a"));
+  store().announce("standby/b", 10s);
+  clock_.advance(9s);
+  store().announce("standby/b", 10s);
+  clock_.advance(9s);
+  std::vector<LeaseRow> rows = store().list();
+  ASSERT_THAT(rows, SizeIs(2));
+  EXPECT_FALSE(rows[0].waits) << "a holds a lease, whether its time is over or not";
+  EXPECT_EQ(rows[1].name, "standby/b");
+  EXPECT_EQ(rows[1].owner, "");
+  EXPECT_TRUE(rows[1].waits);
+  EXPECT_FALSE(rows[1].held) << "whoever holds nothing can lead nothing";
+  EXPECT_EQ(rows[1].epoch, Epoch{0});
+  EXPECT_EQ(rows[1].since, begin);
+  EXPECT_EQ(rows[1].heartbeat, begin + 9s);
+  clock_.advance(1s);
+  EXPECT_FALSE(store().list()[1].waits) << "not heard of for ten seconds";
+  store().announce("standby/b", 10s);
+  EXPECT_EQ(store().list()[1].since, clock_.now()) << "it was gone meanwhile";
+  store().withdraw("standby/b");
+  store().withdraw("standby/b");
+  EXPECT_THAT(store().list(), SizeIs(1));
+}
+
+TEST_P(LeaseVerbs, AnnouncingAndWithdrawingLeaveALeaseAlone) {
+  ASSERT_TRUE(acquire("a"));
+  store().announce("leader", 60s);
+  store().withdraw("leader");
+  ASSERT_THAT(store().list(), SizeIs(1));
+  EXPECT_EQ(store().list()[0].owner, "a");
+  clock_.advance(10s);
+  EXPECT_FALSE(store().list()[0].held) << "its own time, not the announced one";
+}
+
+TEST_P(LeaseVerbs, AStandbyIsForgottenLikeANode) {
+  store().announce("standby/b", 10s);
+  clock_.advance(1h);
+  EXPECT_EQ(store().forget("standby/", 1h), 0U) << "over for less than that";
+  clock_.advance(10s);
+  EXPECT_EQ(store().forget("standby/", 1h), 1U);
+}
+
 TEST_P(LeaseVerbs, ForgetsNodesThatAreLongGoneAndNothingElse) {
   ASSERT_TRUE(store().acquire("leader", "a", 10s, false, {}));
   ASSERT_TRUE(store().acquire("node/old", "old", 10s, false, {}));

@@ -46,6 +46,39 @@ TEST_P(StreamRead, AfterIsExcludedAndUntilIncluded) {
   EXPECT_EQ(found(Query::all(), {.after = Position{-5}}), (Positions{1, 2, 3, 4, 5, 6}));
 }
 
+TEST_P(StreamRead, AtPositionsWhateverIsThere) {
+  const auto at = [&](const std::vector<Position>& positions, std::size_t max_bytes = 1U << 20U) {
+    return store().read_at(positions, max_bytes);
+  };
+  EXPECT_EQ(positions_of(at({}).events), (Positions{}));
+  EXPECT_EQ(positions_of(at({Position{2}, Position{5}}).events), (Positions{2, 5}));
+  EXPECT_EQ(at({Position{2}}).events.at(0).type(), "B");
+  EXPECT_EQ(at({Position{2}}).head, Position{6});
+  EXPECT_EQ(positions_of(at({Position{0}, Position{1}, Position{6}, Position{7}, Position{99}}).events),
+            (Positions{1, 6}));
+  Transaction tx = storage().begin();
+  tx.execute("delete from " + database().table("events") + " where position = 3");
+  tx.commit();
+  EXPECT_EQ(positions_of(at({Position{2}, Position{3}, Position{4}}).events), (Positions{2, 4}));
+  std::vector<Position> many;
+  for (std::int64_t i = 1; i <= 10'000; ++i) many.push_back(Position{i});
+  EXPECT_EQ(positions_of(at(many).events), (Positions{1, 2, 4, 5, 6}));
+  EXPECT_FALSE(at(many).more);
+}
+
+TEST_P(StreamRead, AtPositionsPageByPageWhenTheyAreLarge) {
+  const AppendEvent large = AppendEvent::builder("Large").data('"' + std::string(1000, 'x') + '"').build();
+  append({large, large, large});
+  const std::vector<Position> wanted{Position{7}, Position{8}, Position{9}};
+  const ReadPage first = store().read_at(wanted, 1500);
+  EXPECT_EQ(positions_of(first.events), (Positions{7, 8})) << "up to the one that reaches it";
+  EXPECT_TRUE(first.more);
+  EXPECT_EQ(first.seen, Position{8});
+  const ReadPage second = store().read_at(std::span(wanted).subspan(2), 1500);
+  EXPECT_EQ(positions_of(second.events), (Positions{9}));
+  EXPECT_EQ(positions_of(store().read_at(wanted, 1).events), (Positions{7})) << "at least one";
+}
+
 TEST_P(StreamRead, PagesTellHowToGoOn) {
   for (const Query& query :
        {Query::all(), Query::types({"A", "B", "C"}), Query::tag("x", "1") | Query::type("C")}) {

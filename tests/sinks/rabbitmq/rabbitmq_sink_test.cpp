@@ -48,6 +48,19 @@ TEST(RabbitmqConfirms, OneOfEachKeyIsOnItsWay) {
   EXPECT_EQ(confirms.on_the_way(), 0U);
 }
 
+TEST(RabbitmqConfirms, WithoutOrderNobodyWaitsForItsKey) {
+  const std::vector<SinkMessage> messages{{.key = "a"}, {.key = "a"}, {.key = "b"}};
+  Confirms confirms(KeyOrder(messages, KeyOrder::Rule::any), messages.size(), 1);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    ASSERT_EQ(confirms.next(), i) << "in their order";
+    confirms.sent();
+  }
+  confirms.nack(1, false);
+  confirms.ack(2, false);
+  EXPECT_EQ(confirms.failed(), 0U) << "and the second a is there all the same";
+  EXPECT_EQ(confirms.safe(), 0U);
+}
+
 TEST(RabbitmqConfirms, APrefixIsSafe) {
   Confirms confirms = unordered(5, 11);
   for (int i = 0; i < 5; ++i) confirms.sent();
@@ -222,6 +235,24 @@ TEST_F(RabbitmqSinkTest, NothingPassesARefusedMessageOfItsKey) {
   for (const Event& event : events(5, "Known")) all.push_back(event);
   EXPECT_EQ(send(*sink, all).count(9), 3U);
   EXPECT_EQ(client_.take_all(name_).size(), 4U);
+}
+
+TEST_F(RabbitmqSinkTest, WithoutOrderWhenFullOthersOfItsKeyPassARefusedMessage) {
+  client_.declare_exchange(name_, "direct");
+  client_.declare_queue(name_);
+  client_.bind(name_, name_, "Known");
+  RabbitmqSinkOptions wanted = options();
+  wanted.exchange = name_;
+  wanted.order_when_full = false;
+  const auto sink = rabbitmq_sink(wanted);
+  ASSERT_EQ(send(*sink, events(1, "Known")).kind(), Kind::all) << "from now on many may be on their way";
+  ASSERT_EQ(client_.take_all(name_).size(), 1U);
+  std::vector<Event> all = events(3, "Known");
+  all.push_back(events(1, "Unknown").front());
+  for (const Event& event : events(5, "Known")) all.push_back(event);
+  EXPECT_EQ(send(*sink, all).count(9), 3U) << "what is sure is a prefix all the same";
+  all.erase(all.begin() + 3);
+  EXPECT_EQ(ids(client_.take_all(name_)), ids(all)) << "in their order, without waiting for each other";
 }
 
 TEST_F(RabbitmqSinkTest, AFullQueueIsUnavailableUntilThereIsRoom) {
