@@ -12,6 +12,7 @@
 #include "postrider/event_store.hpp"
 #include "postrider/open.hpp"
 #include "support/backend.hpp"
+#include "support/eventually.hpp"
 #include "support/private_server.hpp"
 
 namespace postrider::daemon {
@@ -19,21 +20,12 @@ namespace {
 
 namespace json = boost::json;
 using namespace std::chrono_literals;
+using test::eventually;
 using test::HttpAnswer;
 using test::SocketClient;
 using ::testing::HasSubstr;
 
 constexpr std::array<const char*, 1> no_environment{nullptr};
-
-template <class Condition>
-bool eventually(Condition&& condition, std::chrono::seconds limit = 30s) {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 std::unique_ptr<Daemon> make(const std::string& text) {
   return std::make_unique<Daemon>(
