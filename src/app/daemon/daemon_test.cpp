@@ -117,6 +117,11 @@ TEST_P(DaemonTest, CountsWhatIsAppendedThroughItsApi) {
       << "a conflict is an answer";
   const std::string metrics = ask(*daemon, "GET", "/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("postrider_store_appended_total 2\n"));
+  EXPECT_THAT(metrics, HasSubstr("postrider_store_read_seconds_count 0\n"));
+  EXPECT_EQ(ask(*daemon, "GET", "/read").status, 200);
+  const std::string after_a_read = ask(*daemon, "GET", "/metrics").body;
+  EXPECT_THAT(after_a_read, HasSubstr("postrider_store_read_seconds_count 1\n"));
+  EXPECT_THAT(after_a_read, HasSubstr("postrider_store_read_events_sum 2\n"));
   EXPECT_THAT(metrics, HasSubstr("postrider_store_conflicts_total 1\n"));
   EXPECT_THAT(metrics, HasSubstr("postrider_store_flush_appends_count 2\n"));
 }
