@@ -205,6 +205,12 @@ json::object pair_json(const PairStatus& pair) {
           {"updatedAt", time_text(pair.updated_at)}};
 }
 
+json::object standby_json(const StandbyStatus& standby) {
+  return {{"node", standby.node},
+          {"since", time_text(standby.since)},
+          {"heartbeat", time_text(standby.heartbeat)}};
+}
+
 json::object leader_json(const LeaderStatus& leader) {
   return {{"lease", leader.lease},
           {"node", leader.node},

@@ -18,6 +18,7 @@ namespace postrider::api {
 // As the API, the command line and the dashboard show them.
 [[nodiscard]] boost::json::object pair_json(const PairStatus& pair);
 [[nodiscard]] boost::json::object leader_json(const LeaderStatus& leader);
+[[nodiscard]] boost::json::object standby_json(const StandbyStatus& standby);
 /// `event` as `stored_json` has it; null when the store does not have it any more.
 [[nodiscard]] boost::json::object dead_letter_json(const DeadLetter& letter,
                                                    const std::optional<StoredEvent>& event);

@@ -68,7 +68,16 @@ int print_leaders(Storage& storage, const AdminOptions& options) {
                {"epoch", "EPOCH", true},
                {"since", "SINCE"},
                {"heartbeat", "HEARTBEAT"}});
-  for (const LeaderStatus& leader : RelayAdmin(storage).leaders()) table.add(api::leader_json(leader));
+  const RelayAdmin admin(storage);
+  for (const LeaderStatus& leader : admin.leaders()) table.add(api::leader_json(leader));
+  for (const StandbyStatus& standby : admin.standbys()) {
+    json::object row = api::standby_json(standby);
+    row["lease"] = nullptr;  // so it leads nothing
+    row["alive"] = true;
+    row["pairs"] = 0;
+    row["epoch"] = nullptr;
+    table.add(std::move(row));
+  }
   table.print(std::cout, options.format, "Nobody leads: no relay runs.", colour_wanted());
   return 0;
 }
@@ -201,7 +210,7 @@ void add_relay_commands(CLI::App& app, Chosen& chosen) {
     return print_pairs(storage, given);
   });
   add_dead_commands(topics, chosen);
-  when_chosen_on_storage(*app.add_subcommand("leaders", "Which node leads, or is ready to"), chosen,
+  when_chosen_on_storage(*app.add_subcommand("leaders", "Which nodes live, and what they lead"), chosen,
                          std::make_shared<AdminOptions>(), print_leaders);
 }
 

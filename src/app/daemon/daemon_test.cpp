@@ -168,6 +168,10 @@ TEST_P(DaemonTest, HandsLeadershipOverWhenItStops) {
   second->start();
   ASSERT_TRUE(eventually([&] { return second->ready(); }));
   EXPECT_FALSE(leads(*second));
+  const auto nodes = [&] { return json::parse(ask(*first, "GET", "/api/nodes").body); };
+  ASSERT_TRUE(eventually([&] { return nodes().at("standbys").as_array().size() == 1; }));
+  EXPECT_EQ(nodes().at("leases").as_array().size(), 1U);
+  EXPECT_NE(nodes().at("standbys").at(0).at("node"), nodes().at("leases").at(0).at("node"));
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(first->stop());
   EXPECT_TRUE(eventually([&] { return leads(*second); }));
