@@ -94,10 +94,11 @@ void print_report(const MigrationReport& report, const Database& database,
   }
 }
 
-int run_migrate(const MigrateCommandOptions& options) {
+int run_migrate(const MigrateCommandOptions& options, Change& change) {
   Database database = resolve(options);
   MigrateOptions migrate{.target = options.target};
   const MigrationReport planned = plan(database, migrate);
+  change.begin();
   const std::string name =
       sqlite_file(database.url) ? database.url : open(database.url, database.options)->name();
   if (options.dry_run) {
@@ -126,7 +127,9 @@ void add_migrate_command(CLI::App& app, Chosen& chosen) {
   command.add_flag("--dry-run", options->dry_run, "Show the statements, and run none");
   command.add_flag("--yes", options->yes, "Do not ask before tables are removed");
   say_it_changes(command, chosen, options);
-  when_chosen(command, chosen, options, run_migrate);
+  when_chosen(command, chosen, options, [&change = chosen.change](const MigrateCommandOptions& given) {
+    return run_migrate(given, change);
+  });
 }
 
 }  // namespace postrider::cli

@@ -124,7 +124,7 @@ int print_dead(Storage& storage, const DeadLetterOptions& options) {
   return 0;
 }
 
-int discard_dead(Storage& storage, const DeadLetterOptions& options) {
+int discard_dead(Storage& storage, const DeadLetterOptions& options, Change& change) {
   if (options.topic.empty() && options.publisher.empty() && !options.until && !options.all) {
     throw Error(ErrorCode::invalid_argument, "cannot tell which dead letters are meant", "there is no filter",
                 "name some (--topic, --publisher, --until), or say --all");
@@ -132,8 +132,10 @@ int discard_dead(Storage& storage, const DeadLetterOptions& options) {
   RelayAdmin admin(storage);
   std::optional<Position> until;
   if (options.until) until = Position{*options.until};
+  change.begin();
   const std::size_t events = options.dry_run ? admin.count_dead_letters(selector(options), until)
                                              : admin.discard_dead_letters(selector(options), until);
+  change.done(static_cast<std::int64_t>(events));
   if (options.format == Format::json) {
     std::cout << json::serialize(json::object{{"dryRun", options.dry_run}, {"events", events}}) << '\n';
   } else {

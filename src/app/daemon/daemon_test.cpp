@@ -201,6 +201,10 @@ TEST_P(DaemonTest, TokensAreAskedForAndReadAgain) {
       ask(*daemon, "POST", "/api/outbox/publishers/out/pause", "Authorization: Bearer " + second + "\r\n")
           .status,
       200);
+  (void)api::remove_token(path, "ops");
+  EXPECT_EQ(ask(*daemon, "GET", "/api/topics", bearer).status, 200) << "not before it is told";
+  daemon->reload(config::parse_daemon_config(with_tokens, "x", no_environment.data()).config);
+  EXPECT_EQ(ask(*daemon, "GET", "/api/topics", bearer).status, 401) << "revoked";
   EXPECT_TRUE(daemon->stop());
 }
 
