@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // postrider migrate
-#include <unistd.h>
-
 #include <boost/json.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 
 #include "app/cli/admin_options.hpp"
+#include "app/cli/scratch_folder.hpp"
 #include "app/cli/terminal.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
@@ -26,17 +24,8 @@ struct MigrateCommandOptions : AdminOptions {
 
 /// What would be done with a file that is not there: found out on one that is removed again.
 MigrationReport plan_for_new_file(const Database& database, const MigrateOptions& migrate) {
-  std::string folder = (std::filesystem::temp_directory_path() / "postrider-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) {
-    throw Error(ErrorCode::unavailable, "cannot make a folder in " + folder, "it was refused",
-                "set TMPDIR to where files may be made");
-  }
-  const auto remove = [](const std::string* path) {
-    std::error_code ignored;
-    std::filesystem::remove_all(*path, ignored);
-  };
-  const std::unique_ptr<const std::string, decltype(remove)> guard(&folder, remove);
-  return open("sqlite:" + folder + "/plan.db", database.options)->migrate(migrate);
+  const ScratchFolder folder;
+  return open("sqlite:" + folder.file("plan.db"), database.options)->migrate(migrate);
 }
 
 MigrationReport plan(const Database& database, MigrateOptions migrate) {
@@ -98,7 +87,6 @@ int run_migrate(const MigrateCommandOptions& options, Change& change) {
   Database database = resolve(options);
   MigrateOptions migrate{.target = options.target};
   const MigrationReport planned = plan(database, migrate);
-  change.begin();
   const std::string name =
       sqlite_file(database.url) ? database.url : open(database.url, database.options)->name();
   if (options.dry_run) {
@@ -110,6 +98,7 @@ int run_migrate(const MigrateCommandOptions& options, Change& change) {
     return 1;
   }
   database.storage = open(database.url, database.options);
+  change.begin();
   print_report(database.storage->migrate(migrate), database, options, database.storage->name());
   return 0;
 }
