@@ -12,6 +12,7 @@
 #include "sinks/kafka/kafka_broker.hpp"
 #include "support/backend.hpp"
 #include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/places.hpp"
 #include "support/temp_dir.hpp"
 
@@ -60,15 +61,6 @@ class BrokerDown : public BackendTest {
                          {"POSTRIDER_STORAGE_SCHEMA", database_->options().schema.str()}});
     return status.read_until("stuck").value_or("");
   }
-  template <class Condition>
-  static bool eventually(const Condition& condition) {
-    const auto end = std::chrono::steady_clock::now() + 60s;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::yield();
-    }
-    return true;
-  }
 
   KafkaBroker broker_;
   TempDir folder_;
@@ -84,10 +76,13 @@ TEST_P(BrokerDown, IsNamedUntilItIsBack) {
   for (int i = 0; i < 3; ++i) store.append({AppendEvent::builder("Placed").data("{}").build()});
   const std::string sink = "sink orders (kafka): Kafka at " + broker_.address();
   std::string line;
-  ASSERT_TRUE(eventually([&] {
-    line = stuck();
-    return line.starts_with(sink) && line.find("3 events wait") != std::string::npos;
-  })) << line;
+  ASSERT_TRUE(eventually(
+      [&] {
+        line = stuck();
+        return line.starts_with(sink) && line.find("3 events wait") != std::string::npos;
+      },
+      60s))
+      << line;
   EXPECT_THAT(line, HasSubstr("refused"));
   const json::value ready = get("/readyz?verbose");
   EXPECT_EQ(ready.at("sinks").at(0).at("name"), "orders");
@@ -97,7 +92,7 @@ TEST_P(BrokerDown, IsNamedUntilItIsBack) {
               AllOf(HasSubstr("sink orders: "), HasSubstr(broker_.address()), HasSubstr("3 events wait")))
       << "the same from another process";
   broker_.start();
-  EXPECT_TRUE(eventually([&] { return stuck() == "all is moving"; })) << stuck();
+  EXPECT_TRUE(eventually([&] { return stuck() == "all is moving"; }, 60s)) << stuck();
   EXPECT_EQ(get("/readyz?verbose").at("sinks").at(0).at("lastError"), nullptr);
   EXPECT_THAT(status_line(), HasSubstr("all is moving"));
 }

@@ -17,6 +17,7 @@
 #include "sinks/kafka/kafka_broker.hpp"
 #include "support/backend.hpp"
 #include "support/child_process.hpp"
+#include "support/eventually.hpp"
 #include "support/places.hpp"
 #include "support/temp_dir.hpp"
 
@@ -58,15 +59,6 @@ class KafkaFailover : public BackendTest {
       if (one.alive && one.pairs > 0 && one.node.starts_with("node")) return one.node[4] - '0';
     }
     return std::nullopt;
-  }
-  template <class Condition>
-  static bool eventually(const Condition& condition, std::chrono::seconds limit) {
-    const auto end = std::chrono::steady_clock::now() + limit;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::yield();
-    }
-    return true;
   }
   Position published() {
     const auto pair = RelayAdmin(database_->storage()).find("all", "kafka");

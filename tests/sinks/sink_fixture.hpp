@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "sinks/receiver.hpp"
+#include "support/eventually.hpp"
 
 namespace postrider::test {
 
@@ -35,15 +36,6 @@ class SinkConformance : public ::testing::Test {
   /// takes longer than `limit`.
   [[nodiscard]] static bool send_all(Sink& sink, std::span<const SinkMessage> all, std::size_t batch = 100,
                                      std::chrono::seconds limit = 60s);
-  /// Repeats until it is true; reading what a server has is no matter of a clock that a test could hold.
-  template <class Condition>
-  [[nodiscard]] static bool eventually(Condition&& condition, std::chrono::seconds limit = 30s) {
-    const auto end = std::chrono::steady_clock::now() + limit;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-    }
-    return true;
-  }
   /// The numbers in the order of their first arrival, per key. Later ones are repeats with the same id.
   [[nodiscard]] static std::map<std::string, std::vector<int>> order_by_key(const std::vector<Received>& all);
   void expect_complete_and_in_order(int count, int keys, const std::string& prefix = "k");

@@ -49,6 +49,13 @@ export interface Leader {
   pairs: number;
 }
 
+/** A living node that leads nothing. */
+export interface Standby {
+  node: string;
+  since: string;
+  heartbeat: string;
+}
+
 export interface NodeStatus {
   name: string | null;
   phase: string;
@@ -416,7 +423,7 @@ const page = <T>(body: Events<T>): Page<T> => ({ rows: body.events, next: body.n
 
 export const api = {
   overview: (signal?: AbortSignal) => get<Overview>('/api/overview', {}, signal),
-  nodes: (signal?: AbortSignal) => get<{ thisNode: NodeStatus; leases: Leader[] }>('/api/nodes', {}, signal),
+  nodes: (signal?: AbortSignal) => get<{ thisNode: NodeStatus; leases: Leader[]; standbys: Standby[] }>('/api/nodes', {}, signal),
   spill: async (signal?: AbortSignal) => (await get<{ folders: SpillFolder[] }>('/api/spill', {}, signal)).folders,
   audit: async (query: Query, signal?: AbortSignal): Promise<Page<AuditEntry>> => {
     const body = await get<{ entries: AuditEntry[]; nextCursor: string | null }>('/api/audit', query, signal);

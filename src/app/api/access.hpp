@@ -1,53 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "app/api/token_file.hpp"
 #include "app/http/message.hpp"
 #include "postrider/clock.hpp"
 #include "postrider/detail/sync.hpp"
 
 namespace postrider::api {
 
-/// Each may do what those before it may.
-enum class Role : std::uint8_t {
-  viewer,     ///< looks
-  operator_,  ///< pauses, resumes, replays
-  admin,      ///< removes, moves positions, publishes
-};
-[[nodiscard]] std::string_view to_string(Role role) noexcept;
-[[nodiscard]] std::optional<Role> role_of(std::string_view text) noexcept;
-
 /// Who asks.
 struct Caller {
   std::string name{};
   Role role = Role::viewer;
 };
-
-/// A token as it is kept: never the token itself.
-struct TokenRecord {
-  std::string name{};
-  Role role = Role::viewer;
-  std::string sha256{};  ///< of the token, as 64 hexadecimal digits
-  std::optional<TimePoint> expires{};
-};
-
-/// A new token of 256 random bits: "prt_…".
-[[nodiscard]] std::string make_token();
-[[nodiscard]] std::string hash_of(std::string_view token);
-
-/// One record per line: name, role, hash, expiry or "never"; separated by spaces. Lines with # are comments.
-/// Throws Error: unavailable for a file that cannot be read, invalid_argument with the line for what is none,
-/// and for a file that others may write to.
-[[nodiscard]] std::vector<TokenRecord> read_tokens(const std::string& path);
-/// Adds one line, durably, to a file that is made with the mode 0600. Throws Error(conflict) for a name that
-/// is there.
-void add_token(const std::string& path, const TokenRecord& record);
 
 /// Decides who may do what. Thread-safe.
 class Access {

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/api/access.hpp"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-
-#include <fstream>
-
-#include "postrider/error.hpp"
-#include "support/temp_dir.hpp"
 
 namespace postrider::api {
 namespace {
 
 using namespace std::chrono_literals;
-using ::testing::HasSubstr;
 
 http::Request with_header(const std::string& name, const std::string& value) {
   http::Request request;
@@ -80,53 +72,6 @@ TEST_F(AccessTest, ForeignPagesAreRefusedTokenOrNot) {
   EXPECT_EQ(status(with_header("Sec-Fetch-Site", "same-site"), Role::viewer), 403);
   EXPECT_EQ(status(with_header("Sec-Fetch-Site", "same-origin"), Role::viewer), 200);
   EXPECT_EQ(status(with_header("Sec-Fetch-Site", "none"), Role::viewer), 200);
-}
-
-TEST(Tokens, AreKeptAsHashesInAFileOfTheirOwner) {
-  const test::TempDir folder;
-  const std::string path = folder.file("tokens");
-  const std::string token = make_token();
-  EXPECT_EQ(token.size(), 68U);
-  EXPECT_NE(token, make_token());
-  add_token(path, {.name = "ops", .role = Role::operator_, .sha256 = hash_of(token)});
-  const TimePoint then{std::chrono::seconds{2'000'000'000}};
-  add_token(path, {.name = "me", .role = Role::admin, .sha256 = hash_of("x"), .expires = then});
-  struct stat about {};
-  ASSERT_EQ(::stat(path.c_str(), &about), 0);
-  EXPECT_EQ(about.st_mode & 0777U, 0600U);
-  { std::ofstream(path, std::ios::app) << "\n# a comment\n"; }
-  const std::vector<TokenRecord> read = read_tokens(path);
-  ASSERT_EQ(read.size(), 2U);
-  EXPECT_EQ(read[0].name, "ops");
-  EXPECT_EQ(read[0].role, Role::operator_);
-  EXPECT_EQ(read[0].sha256, hash_of(token));
-  EXPECT_FALSE(read[0].expires);
-  EXPECT_EQ(read[1].expires, then);
-  std::ifstream file(path);
-  EXPECT_THAT(std::string(std::istreambuf_iterator<char>(file), {}), ::testing::Not(HasSubstr(token)));
-  EXPECT_THROW(add_token(path, {.name = "ops", .sha256 = hash_of("y")}), Error);
-  EXPECT_THROW(add_token(path, {.name = "two words", .sha256 = hash_of("y")}), Error);
-  ASSERT_EQ(::chmod(path.c_str(), 0620), 0);
-  EXPECT_THROW((void)read_tokens(path), Error) << "others may write to it";
-}
-
-TEST(Tokens, LinesThatAreNoneAreRefusedWithTheirNumber) {
-  const test::TempDir folder;
-  const std::string path = folder.file("tokens");
-  const std::string hash = hash_of("x");
-  for (const std::string& line :
-       {std::string("ops"), "ops root " + hash + " never", std::string("ops admin abc never"),
-        "ops admin " + hash + " soon", "ops admin " + hash + " never more"}) {
-    std::ofstream(path) << "# first\n" << line << "\n";
-    ::chmod(path.c_str(), 0600);
-    try {
-      (void)read_tokens(path);
-      ADD_FAILURE() << line;
-    } catch (const Error& error) {
-      EXPECT_THAT(error.what(), HasSubstr(path + ", line 2")) << line;
-    }
-  }
-  EXPECT_THROW((void)read_tokens(folder.file("none")), Error);
 }
 
 }  // namespace

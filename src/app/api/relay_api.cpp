@@ -136,13 +136,12 @@ Response dead(Call& call) {
   const std::vector<DeadLetter> letters =
       RelayAdmin(call.storage).dead_letters(pair_of(call), limit + 1, after);
   if (letters.empty()) (void)some_pairs(call, pair_of(call));
+  const auto shown = std::span(letters).first(std::min(limit, letters.size()));
+  const LetterEvents found = events_of(call.storage, shown, page_bytes);
   json::array all;
-  std::size_t bytes = 0;
-  while (all.size() < std::min(limit, letters.size()) && bytes < page_bytes) {
-    const DeadLetter& letter = letters[all.size()];
-    const std::optional<StoredEvent> event = event_of(call.storage, letter);
-    if (event) bytes += event->data().size();
-    all.push_back(dead_letter_json(letter, event));
+  for (const DeadLetter& letter : shown) {
+    if (letter.position > found.until) break;
+    all.push_back(dead_letter_json(letter, found.of(letter)));
   }
   json::value next = nullptr;
   if (all.size() < letters.size()) {
@@ -206,6 +205,12 @@ json::object pair_json(const PairStatus& pair) {
           {"updatedAt", time_text(pair.updated_at)}};
 }
 
+json::object standby_json(const StandbyStatus& standby) {
+  return {{"node", standby.node},
+          {"since", time_text(standby.since)},
+          {"heartbeat", time_text(standby.heartbeat)}};
+}
+
 json::object leader_json(const LeaderStatus& leader) {
   return {{"lease", leader.lease},
           {"node", leader.node},
@@ -225,15 +230,27 @@ json::object dead_letter_json(const DeadLetter& letter, const std::optional<Stor
           {"event", event ? json::value(stored_json(*event)) : json::value(nullptr)}};
 }
 
-std::optional<StoredEvent> event_of(Storage& storage, const DeadLetter& letter) {
-  const Query any = Query::all();
-  ReadPage page =
-      storage.stream_store().read({.query = &any,
-                                   .after = Position{static_cast<std::int64_t>(letter.position) - 1},
-                                   .until = letter.position,
-                                   .limit = 1});
-  if (page.events.empty()) return std::nullopt;
-  return std::move(page.events.front());
+std::optional<StoredEvent> LetterEvents::of(const DeadLetter& letter) const {
+  const auto found = events.find(letter.position);
+  if (found == events.end()) return std::nullopt;
+  return found->second;
+}
+
+LetterEvents events_of(Storage& storage, std::span<const DeadLetter> letters, std::size_t max_bytes) {
+  std::vector<Position> positions;
+  positions.reserve(letters.size());
+  for (const DeadLetter& letter : letters) positions.push_back(letter.position);
+  std::sort(positions.begin(), positions.end());
+  positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
+  LetterEvents found;
+  if (positions.empty()) return found;
+  ReadPage page = storage.stream_store().read_at(positions, max_bytes);
+  found.until = page.more ? page.seen : positions.back();
+  for (StoredEvent& event : page.events) {
+    const Position position = event.position();
+    found.events.emplace(position, std::move(event));
+  }
+  return found;
 }
 
 std::vector<ApiRoute> relay_routes(const std::function<Relay*()>& relay) {

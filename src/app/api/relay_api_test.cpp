@@ -12,6 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 class RelayApiTest : public ApiTest {
  protected:
@@ -130,6 +131,22 @@ TEST_P(RelayDeadLettersTest, AreListedWithTheirEventsPageByPage) {
   EXPECT_EQ(first.at("event").at("payload"), "{}");
   EXPECT_TRUE(first.at("event").at("tags").as_array().empty());
   EXPECT_THAT(each(get("/api/topics/wallets/publishers/hooks/dead"), "deadLetters", "position"), IsEmpty());
+}
+
+TEST_P(RelayDeadLettersTest, EventsOfManyLettersComeTogetherInWhateverOrder) {
+  const auto letter = [](std::int64_t position) {
+    return DeadLetter{.pair = {"wallets", "kafka"}, .position = Position{position}};
+  };
+  const std::vector<DeadLetter> letters{letter(3), letter(1), letter(3), letter(99)};
+  const LetterEvents all = events_of(storage(), letters, 1U << 20U);
+  EXPECT_EQ(all.until, Position{99});
+  EXPECT_THAT(all.events, SizeIs(2));
+  EXPECT_EQ(all.of(letter(3)).value().position(), Position{3});
+  EXPECT_FALSE(all.of(letter(99)).has_value());
+  const LetterEvents first = events_of(storage(), letters, 1);
+  EXPECT_EQ(first.until, Position{1}) << "the rest is for another read";
+  EXPECT_THAT(first.events, SizeIs(1));
+  EXPECT_THAT(events_of(storage(), {}, 1).events, IsEmpty());
 }
 
 TEST_P(RelayDeadLettersTest, AnEventThatWasRemovedLeavesItsLetter) {

@@ -18,6 +18,14 @@ void require_database(const std::string& url) {
               "postrider migrate --storage " + url + " makes it");
 }
 
+CLI::Option& add_output_option(CLI::App& command, Format& format) {
+  return *command.add_option("-o,--output", format, "table or json")
+              ->type_name("FORMAT")
+              ->transform(CLI::CheckedTransformer(
+                              std::map<std::string, Format>{{"table", Format::table}, {"json", Format::json}})
+                              .description(""));
+}
+
 void add_admin_options(CLI::App& command, AdminOptions& options) {
   command.add_option("--storage", options.storage, "sqlite:events.db, postgresql://..., mariadb://...")
       ->type_name("URL")
@@ -32,12 +40,7 @@ void add_admin_options(CLI::App& command, AdminOptions& options) {
       ->type_name("FILE")
       ->envname("POSTRIDER_CONFIG")
       ->group(common_options);
-  command.add_option("-o,--output", options.format, "table or json")
-      ->type_name("FORMAT")
-      ->group(common_options)
-      ->transform(CLI::CheckedTransformer(
-                      std::map<std::string, Format>{{"table", Format::table}, {"json", Format::json}})
-                      .description(""));
+  add_output_option(command, options.format).group(common_options);
 }
 
 std::optional<std::string> sqlite_file(std::string_view url) {

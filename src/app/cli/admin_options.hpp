@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "app/cli/command.hpp"
 #include "app/cli/output.hpp"
@@ -23,6 +24,8 @@ struct AdminOptions {
 };
 
 void add_admin_options(CLI::App& command, AdminOptions& options);
+/// -o alone, of those who need no database.
+CLI::Option& add_output_option(CLI::App& command, Format& format);
 
 /// A database that was opened, and what it takes to put a question of one's own to it.
 struct Database {
@@ -61,14 +64,23 @@ void when_chosen_on_storage(CLI::App& command, Chosen& chosen, std::shared_ptr<O
 /// Says that the command changes something, in a database that the common options name.
 template <class Options>
 void say_it_changes(const CLI::App& command, Chosen& chosen, const std::shared_ptr<Options>& options) {
-  chosen.changes[&command] = [options] { return open_for(*options); };
+  chosen.changes[&command] = {.open = [options] { return open_for(*options); }};
 }
 
-/// As `when_chosen_on_storage`, for a verb that changes something.
+/// As `when_chosen_on_storage`, for a verb that changes something. One that takes a Change as well tells it
+/// when it begins, and how many events it has changed.
 template <class Options, class Verb>
 void when_chosen_to_change(CLI::App& command, Chosen& chosen, std::shared_ptr<Options> options, Verb verb) {
   say_it_changes(command, chosen, options);
-  when_chosen_on_storage(command, chosen, std::move(options), verb);
+  when_chosen_on_storage(command, chosen, std::move(options),
+                         [verb, &change = chosen.change](Storage& storage, const Options& given) {
+                           if constexpr (std::is_invocable_v<Verb, Storage&, const Options&, Change&>) {
+                             return verb(storage, given, change);
+                           } else {
+                             change.begin();
+                             return verb(storage, given);
+                           }
+                         });
 }
 
 /// As `when_chosen_on_storage`, for verbs with SQL of their own: `verb(database, options)`.

@@ -12,6 +12,7 @@
 #include "app/api/audit_api.hpp"
 #include "app/cli/exit_codes.hpp"
 #include "core/utf8.hpp"
+#include "core/wording.hpp"
 #include "postrider/error.hpp"
 #include "storage/audit_store.hpp"
 
@@ -57,6 +58,12 @@ bool may_have_changed(const Error& error) {
          error.code() != ErrorCode::schema;
 }
 
+/// " (3 events)"; nothing for what is not counted.
+std::string how_far(const Change::Reached& reached, const std::string& perhaps = {}) {
+  if (!reached.events) return perhaps.empty() ? "" : " (nobody knows how far)";
+  return " (" + counted(static_cast<std::size_t>(*reached.events), "event") + perhaps + ")";
+}
+
 }  // namespace
 
 std::string command_line_user() {
@@ -93,27 +100,46 @@ std::string given_text(const CLI::App& command) {
   return text;
 }
 
-int run_chosen(const CLI::App& app, const Chosen& chosen) {
+int run_chosen(const CLI::App& app, Chosen& chosen) {
   const CLI::App& command = innermost(app);
-  const auto change = chosen.changes.find(&command);
-  if (change == chosen.changes.end() || is_dry_run(command)) return chosen.run();
+  const auto audited = chosen.changes.find(&command);
+  if (audited == chosen.changes.end() || is_dry_run(command)) return chosen.run();
   std::unique_ptr<Storage> storage;
   const auto write = api::audit_writer(
       [&] {
-        storage = change->second();
+        storage = audited->second.open();
         return storage.get();
       },
       log_to_stderr(LogLevel::warning));
   const auto note = [&](const std::string& what) {
-    std::cout << std::flush;  // what was done is not held back by how long it takes to note it
+    if (audited->second.named && !audited->second.named()) {
+      std::cerr << "postrider: no audit has this line, as no database was named (--storage or -c): "
+                << command_line_user() << ": " << what << '\n';
+      return;
+    }
     write({.at = Clock::system().now(), .who = command_line_user(), .what = what});
   };
+  Change& change = chosen.change;
+  InterruptWatch watch(
+      change, [&] { note("interrupted: " + given_text(command) + how_far(change.reached(), " or more")); });
   try {
     const int code = chosen.run();
-    if (code == exit_ok) note(given_text(command));
+    watch.finish();
+    std::cout << std::flush;  // what was done is not held back by how long it takes to note it
+    const Change::Reached reached = change.reached();
+    const bool nothing = reached.events == 0;
+    if (reached.ended_early) {
+      if (!nothing) note("interrupted: " + given_text(command) + how_far(reached));
+      watch.die();
+    }
+    if (code == exit_ok && !nothing) note(given_text(command) + how_far(reached));
     return code;
   } catch (const Error& error) {
-    if (may_have_changed(error)) note("tried, and failed: " + given_text(command));
+    watch.finish();
+    const Change::Reached reached = change.reached();
+    if (reached.events.value_or(0) > 0 || may_have_changed(error)) {
+      note("tried, and failed: " + given_text(command) + how_far(reached));
+    }
     throw;
   }
 }

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <csignal>
 #include <map>
 #include <set>
 
@@ -13,9 +15,14 @@
 #include "app/cli/program.hpp"
 #include "postrider/error.hpp"
 #include "postrider/event_queue.hpp"
+#include "postrider/queue_admin.hpp"
 #include "storage/audit_store.hpp"
+#include "storage/entry_store.hpp"
+#include "storage/lease_store.hpp"
 #include "storage/outbox_store.hpp"
 #include "storage/progress_store.hpp"
+#include "storage/queue_store.hpp"
+#include "support/eventually.hpp"
 
 namespace postrider::cli {
 namespace {
@@ -32,6 +39,7 @@ using namespace std::chrono_literals;
 const std::map<std::string, std::vector<std::string>>& changing() {
   static const std::map<std::string, std::vector<std::string>> all{
       {"token create", {"--name", "anna", "--role", "operator"}},
+      {"token revoke", {"--name", "anna"}},
       {"eventlog purge", {"--older-than", "90d"}},
       {"migrate", {}},
       {"outbox purge", {"--older-than", "7d"}},
@@ -42,7 +50,7 @@ const std::map<std::string, std::vector<std::string>>& changing() {
       {"queue cancel", {"--all", "--reason", "it's over"}},
       {"queue release", {"--all"}},
       {"queue replay", {"--all"}},
-      {"queue purge", {"--older-than", "30d"}},
+      {"queue purge", {"--older-than", "30d", "--even-unread"}},
       {"topics pause", {"--topic", "t"}},
       {"topics resume", {"--topic", "t"}},
       {"topics reset", {"--publisher", "p"}},
@@ -56,43 +64,15 @@ const std::map<std::string, std::vector<std::string>>& changing() {
 
 /// The others: they look, serve until they are stopped, or bring events, which are in tables of their own.
 const std::set<std::string>& harmless() {
-  static const std::set<std::string> all{"demo",
-                                         "dev",
-                                         "bench",
-                                         "serve",
-                                         "config check",
-                                         "config print",
-                                         "publish",
-                                         "status",
-                                         "tail",
-                                         "outbox counts",
-                                         "outbox list",
-                                         "outbox show",
-                                         "dead list",
-                                         "dead groups",
-                                         "dead show",
-                                         "queue counts",
-                                         "queue list",
-                                         "queue stuck",
-                                         "queue show",
-                                         "queue log",
-                                         "topics list",
-                                         "topics dead",
-                                         "leaders",
-                                         "store head",
-                                         "store read",
-                                         "store append",
-                                         "spill show",
-                                         "doctor",
-                                         "verify",
-                                         "check",
-                                         "explain",
-                                         "completion bash",
-                                         "completion zsh",
-                                         "completion fish",
-                                         "man",
-                                         "version",
-                                         "projections list"};
+  static const std::set<std::string> all{
+      "demo",          "dev",          "bench",           "serve",          "config check",
+      "config print",  "token list",   "publish",         "status",         "tail",
+      "outbox counts", "outbox list",  "outbox show",     "dead list",      "dead groups",
+      "dead show",     "queue counts", "queue list",      "queue stuck",    "queue show",
+      "queue log",     "topics list",  "topics dead",     "leaders",        "store head",
+      "store read",    "store append", "spill show",      "doctor",         "verify",
+      "check",         "explain",      "completion bash", "completion zsh", "completion fish",
+      "man",           "version",      "projections list"};
   return all;
 }
 
@@ -136,6 +116,64 @@ class AuditTest : public CliTest {
     const Completion dead{.lease = claimed[0].lease, .kind = Completion::Kind::dead, .error = "no route"};
     ASSERT_EQ(storage().outbox_store().complete({&dead, 1}), 1U);
     EventQueue(storage()).publish(Event::json("Job", "{}"));
+    EventQueue(storage()).publish(Event::json("Job", "{}"));
+  }
+  static QueueFilter of_type(const std::string& type) {
+    QueueFilter filter;
+    filter.types = std::vector<std::string>{type};
+    return filter;
+  }
+  /// The same tables, long ago.
+  [[nodiscard]] std::unique_ptr<Storage> long_ago() {
+    StorageOptions options = database_->options();
+    options.clock = &clock_;
+    return database_->open_another(options);
+  }
+  /// An event of the outbox that came to its end long ago.
+  void finish_long_ago(const Completion::Kind kind) {
+    const std::unique_ptr<Storage> past = long_ago();
+    const Event event = Event::json("Old", "{}");
+    Transaction tx = past->begin();
+    const NewOutboxRow row{.event = &event};
+    past->outbox_store().insert(tx, "x", {&row, 1});
+    tx.commit();
+    const auto claimed = past->outbox_store().claim({.owner = "x", .lease = 60s, .limit = 1});
+    ASSERT_EQ(claimed.size(), 1U);
+    const Completion end{.lease = claimed[0].lease, .kind = kind};
+    ASSERT_EQ(past->outbox_store().complete({&end, 1}), 1U);
+  }
+  /// What a command that counts events needs to find one.
+  void prepare(const std::string& name) {
+    if (name == "dead purge") finish_long_ago(Completion::Kind::dead);
+    if (name == "outbox purge") finish_long_ago(Completion::Kind::done);
+    if (name == "eventlog purge") {
+      Entry entry;
+      entry.application_id = "a";
+      entry.process_name = "P";
+      entry.process_status = "S";
+      entry.occurred_at = Clock::system().now() - 100 * 24h;
+      storage().entry_store().insert({&entry, 1});
+    }
+    if (name == "queue requeue") {
+      const std::unique_ptr<Storage> past = long_ago();
+      EventQueue(*past).publish(Event::json("Old", "{}"));
+      EXPECT_EQ(QueueAdmin(*past).cancel(of_type("Old"), "over"), 1) << "the log's first entry, to be purged";
+      EXPECT_EQ(storage().queue_store().claim({.owner = "x", .lease = 60s, .limit = 2}).events.size(), 2U);
+    }
+    if (name == "queue release") {
+      EventQueue(storage()).publish(Event::json("Job", "{}"));
+      sql("update " + table("event_queue") + " set quarantined_at = created_at");
+    }
+    if (name == "topics discard") {
+      const auto epoch = storage().lease_store().acquire("leader", "n1", 60s, false, {});
+      ASSERT_TRUE(epoch.has_value());
+      const PairName pair{"t", "p"};
+      const auto led = storage().progress_store().take({"leader", "n1", *epoch}, Taking::any, {&pair, 1}, {});
+      ASSERT_EQ(led.size(), 1U);
+      const ProgressStep step{
+          .name = pair, .epoch = led[0].epoch, .from = Position{0}, .to = Position{1}, .dead = "no"};
+      ASSERT_TRUE(storage().progress_store().advance({&step, 1})[0]);
+    }
   }
   std::vector<AuditEntry> entries() { return storage().audit_store().list({.limit = 1000}); }
   std::vector<std::string> texts() {
@@ -146,20 +184,26 @@ class AuditTest : public CliTest {
   std::vector<std::string> argv_of(const std::string& name, const std::vector<std::string>& arguments) {
     std::vector<std::string> argv = words_of(name);
     argv.insert(argv.end(), arguments.begin(), arguments.end());
-    if (name == "token create") argv.insert(argv.end(), {"--file", dir_.file("tokens")});
+    if (name.starts_with("token ")) argv.insert(argv.end(), {"--file", dir_.file("tokens")});
     if (name == "eventlog purge") {  // it does not look into the environment
       argv.insert(argv.end(), {"--storage", database_->url(), "--schema", database_->options().schema.str()});
     }
     return argv;
   }
   test::TempDir dir_;
+  ManualClock clock_{Clock::system().now() - 100 * 24h};
 };
 POSTRIDER_FOR_EACH_BACKEND(AuditTest);
 
 TEST_P(AuditTest, EveryChangeLeavesOneRow) {
   std::size_t rows = 0;
+  std::vector<std::string> names{"queue requeue"};  // before its events are cancelled
   for (const auto& [name, arguments] : changing()) {
-    const Said said = run(argv_of(name, arguments));
+    if (name != names.front()) names.push_back(name);
+  }
+  for (const std::string& name : names) {
+    prepare(name);
+    const Said said = run(argv_of(name, changing().at(name)));
     EXPECT_EQ(said.code, 0) << name << ": " << said.err;
     const std::vector<AuditEntry> all = entries();
     ASSERT_EQ(all.size(), ++rows) << name << ": " << said.err;
@@ -172,11 +216,13 @@ TEST_P(AuditTest, EveryChangeLeavesOneRow) {
     EXPECT_THAT(what, Not(HasSubstr("storage")));
     EXPECT_THAT(what, Not(HasSubstr(database_->url()))) << "it may have a password";
   }
-  EXPECT_THAT(texts(),
-              ::testing::IsSupersetOf(
-                  {"dead replay --error 'no route'", "dead edit dead1 --data … --header …",
-                   "queue requeue --id 1 --id 2", "queue cancel --all --reason 'it'\\''s over'",
-                   "topics pause --topic t", "projections resume view --version 1", "topics rewind --to 0"}));
+  EXPECT_THAT(
+      texts(),
+      ::testing::IsSupersetOf(
+          {"dead replay --error 'no route' (1 event)", "dead edit dead1 --data … --header …",
+           "queue requeue --id 1 --id 2 (2 events)", "queue cancel --all --reason 'it'\\''s over' (2 events)",
+           "outbox purge --older-than 7d (1 event)", "topics discard --all (1 event)",
+           "topics pause --topic t", "projections resume view --version 1", "topics rewind --to 0"}));
 }
 
 TEST_P(AuditTest, WhatChangesNothingLeavesNone) {
@@ -194,6 +240,64 @@ TEST_P(AuditTest, WhatChangesNothingLeavesNone) {
   EXPECT_EQ(run({"publish", "T"}).code, 0);
   EXPECT_EQ(run({"store", "append", "T"}).code, 0);
   EXPECT_THAT(texts(), IsEmpty());
+}
+
+TEST_P(AuditTest, WhatFindsNoEventLeavesNone) {
+  const std::vector<std::vector<std::string>> in_vain{{"eventlog", "purge", "--older-than", "90d"},
+                                                      {"outbox", "purge", "--older-than", "7d"},
+                                                      {"dead", "replay", "--error", "something else"},
+                                                      {"dead", "purge", "--older-than", "7d"},
+                                                      {"queue", "requeue", "--id", "77"},
+                                                      {"queue", "cancel", "--type", "None"},
+                                                      {"queue", "release", "--all"},
+                                                      {"queue", "replay", "--all"},
+                                                      {"queue", "purge", "--older-than", "30d"},
+                                                      {"topics", "discard", "--all"}};
+  for (std::vector<std::string> argv : in_vain) {
+    const std::string name = argv[0] + " " + argv[1];
+    if (name == "eventlog purge") argv = argv_of(name, {"--older-than", "90d"});
+    EXPECT_EQ(run(argv).code, 0) << name;
+    EXPECT_THAT(texts(), IsEmpty()) << name;
+  }
+}
+
+TEST_P(AuditTest, WhatIsEndedInTheMiddleSaysHowFarItGot) {
+  constexpr int step = 200;  // of the queue's small transactions
+  EventQueue queue(storage());
+  for (int i = 0; i < 2 * step + 50; ++i) queue.publish(Event::json("Many", "{}"));
+  const auto left = [&] { return QueueAdmin(storage()).counts(of_type("Many")).pending; };
+  test::ChildProcess::Environment environment = line_.environment;
+  environment.emplace_back("POSTRIDER_FAILPOINT", "queue.admin.after_commit=hang@2");
+  test::ChildProcess child({test::program_path(), "queue", "cancel", "--type", "Many"}, environment);
+  ASSERT_TRUE(test::eventually([&] { return left() == 50; })) << "two steps are committed";
+  child.signal(SIGINT);
+  const auto end = child.wait();
+  ASSERT_TRUE(end.has_value());
+  EXPECT_FALSE(end->exited);
+  EXPECT_EQ(end->code, SIGINT) << "as the signal would have done it: " << end->text();
+  EXPECT_THAT(texts(), ElementsAre("interrupted: queue cancel --type Many (200 events or more)"));
+  EXPECT_EQ(left(), 50);
+}
+
+TEST(Audit, WhatHasNotBegunIsEndedAtOnce) {
+  const test::TempDir dir;
+  const CommandLine line;
+  const std::string url = "sqlite:" + dir.file("x.db");
+  ASSERT_EQ(line.run({"migrate", "--storage", url}).code, 0);
+  // It reads the payload from a standard input that stays open.
+  test::ChildProcess child({test::program_path(), "dead", "edit", "x", "--data", "-", "--storage", url});
+  const std::string task = "/proc/" + std::to_string(child.pid()) + "/task";
+  ASSERT_TRUE(test::eventually([&] {
+    std::ifstream status(task + "/../status");
+    for (std::string word; std::getline(status, word);) {
+      if (word.starts_with("SigBlk:")) return word.find_first_of("123456789abcdef", 7) != std::string::npos;
+    }
+    return false;
+  })) << "signals are watched";
+  child.signal(SIGTERM);
+  const auto end = child.wait();
+  ASSERT_TRUE(end.has_value());
+  EXPECT_EQ(end->code, SIGTERM) << end->text();
 }
 
 TEST_P(AuditTest, WhatCannotBeWrittenDownIsDoneAndSaid) {
@@ -232,8 +336,51 @@ TEST(Audit, ATokenWithoutADatabaseIsMadeAndItIsSaidThatNoAuditKnowsOfIt) {
       CommandLine().run({"token", "create", "--file", dir.file("tokens"), "--name", "anna"});
   EXPECT_EQ(said.code, 0);
   EXPECT_THAT(said.out, StartsWith("prt_"));
-  EXPECT_THAT(said.err, HasSubstr("the audit table does not have"));
+  EXPECT_THAT(said.err, HasSubstr("postrider: no audit has this line, as no database was named "
+                                  "(--storage or -c): " +
+                                  command_line_user() + ": token create --file"));
+  EXPECT_THAT(said.err, Not(HasSubstr("error"))) << "nothing went wrong";
+  EXPECT_EQ(std::count(said.err.begin(), said.err.end(), '\n'), 2) << said.err;
   EXPECT_THAT(said.err, Not(HasSubstr(said.out.substr(0, said.out.size() - 1)))) << "the token is shown once";
+}
+
+TEST(Audit, ATokenWhoseDatabaseIsAwayIsMadeAndItIsSaidThatItsAuditFailed) {
+  const test::TempDir dir;
+  const CommandLine::Said said = CommandLine().run({"token", "create", "--file", dir.file("tokens"), "--name",
+                                                    "anna", "--storage", "sqlite:" + dir.file("none.db")});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.err, HasSubstr("postrider error: "));
+  EXPECT_THAT(said.err, HasSubstr("the audit table does not have"));
+  EXPECT_THAT(said.err, HasSubstr("none.db"));
+}
+
+TEST(Audit, ARevokedTokenIsGoneAndItIsSaidWhatARunningDaemonNeeds) {
+  const test::TempDir dir;
+  const std::string file = dir.file("tokens");
+  const CommandLine line;
+  for (const char* const name : {"anna", "berta"}) {
+    EXPECT_EQ(line.run({"token", "create", "--file", file, "--name", name, "--role", "admin"}).code, 0);
+  }
+  std::ofstream(file, std::ios::app) << "old viewer " << std::string(64, 'a') << " 2020-01-01T00:00:00Z\n";
+  const CommandLine::Said unknown = line.run({"token", "revoke", "--file", file, "--name", "ana"});
+  EXPECT_EQ(unknown.code, 1);
+  EXPECT_THAT(unknown.err, HasSubstr("did you mean anna?"));
+  EXPECT_THAT(unknown.err, Not(HasSubstr("audit"))) << "nothing was done";
+  const CommandLine::Said revoked = line.run({"token", "revoke", "--file", file, "--name", "anna"});
+  EXPECT_EQ(revoked.code, 0) << revoked.err;
+  EXPECT_THAT(revoked.out, HasSubstr("'anna' (admin) is no longer in " + file));
+  EXPECT_THAT(revoked.err, HasSubstr("kill -HUP"));
+  EXPECT_THAT(revoked.err, HasSubstr("token revoke --file " + file + " --name anna"));
+  const boost::json::value left = line.run({"token", "list", "--file", file, "-o", "json"}).json();
+  ASSERT_EQ(left.as_array().size(), 2U);
+  EXPECT_EQ(
+      left.at(0),
+      (boost::json::value{{"name", "berta"}, {"role", "admin"}, {"expiresAt", nullptr}, {"expired", false}}));
+  EXPECT_EQ(left.at(1).at("expired"), true);
+  const boost::json::value last =
+      line.run({"token", "revoke", "--file", file, "--name", "berta", "-o", "json"}).json();
+  EXPECT_EQ(last.at("name"), "berta");
+  EXPECT_EQ(last.at("role"), "admin");
 }
 
 TEST(Audit, ATokensFileIsTheConfigurations) {

@@ -21,6 +21,7 @@ namespace {
 constexpr const char* bench_schema = "postrider_bench";
 
 struct BenchOptions : AdminOptions {
+  BenchOptions() { schema = bench_schema; }
   std::int64_t seconds = 5;
   std::int64_t events = 0;
 };
@@ -31,9 +32,11 @@ class Scratch {
   explicit Scratch(Database& database) : database_(database) {
     if (exists()) {
       throw Error(ErrorCode::invalid_argument, "cannot measure in " + database.storage->name(),
-                  std::string(bench_schema) + " exists already: another bench is running, or was killed",
-                  std::string("when none runs, remove it: postrider migrate --schema ") + bench_schema +
-                      " --to 0 --yes --storage ...");
+                  schema() + " exists already" +
+                      (is_usual() ? ": another bench is running, or was killed" : ", and may be in use"),
+                  is_usual() ? "when none runs, remove it: postrider migrate --schema " + schema() +
+                                   " --to 0 --yes --storage ..."
+                             : "choose a name that is not there yet");
     }
     database_.storage->migrate();
   }
@@ -41,19 +44,21 @@ class Scratch {
     try {
       remove();
     } catch (const std::exception& error) {
-      std::cerr << "postrider: cannot remove the tables of " << bench_schema << ": " << what_of(error)
-                << '\n';
+      std::cerr << "postrider: cannot remove the tables of " << schema() << ": " << what_of(error) << '\n';
     }
   }
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
  private:
+  /// Nobody but a bench has made it.
+  [[nodiscard]] bool is_usual() const { return schema() == bench_schema; }
+  [[nodiscard]] std::string schema() const { return database_.options.schema.str(); }
   [[nodiscard]] bool exists() {
     if (database_.storage->migrate({.dry_run = true}).from != 0) return true;
     if (database_.storage->kind() != BackendKind::postgres) return false;
     Transaction tx = database_.storage->begin();
-    return !tx.execute("select 1 from pg_catalog.pg_namespace where nspname = ?", bench_schema).empty();
+    return !tx.execute("select 1 from pg_catalog.pg_namespace where nspname = ?", schema()).empty();
   }
   void remove() {
     database_.storage->migrate({.target = 0});
@@ -78,10 +83,8 @@ double rounded(double value) {
 }
 
 Database open_scratch_database(const BenchOptions& options) {
-  AdminOptions database = options;
-  database.schema = bench_schema;
-  Database opened = resolve(database);
-  opened.options.schema = Identifier(bench_schema);  // whatever a configuration says
+  Database opened = resolve(options);
+  opened.options.schema = Identifier(options.schema);  // whatever a configuration says
   require_database(opened.url);
   opened.storage = open(opened.url, opened.options);
   return opened;
@@ -139,7 +142,13 @@ void add_bench_command(CLI::App& app, Chosen& chosen) {
   CLI::App& command = *app.add_subcommand(
       "bench", "Measure this database with outbox, queue and event store, in tables that are removed again");
   add_admin_options(command, *options);
-  command.remove_option(command.get_option("--schema"));  // it has its own
+  // Neither the environment's nor the configuration's: those are the tables that are in use.
+  command.remove_option(command.get_option("--schema"));
+  command
+      .add_option("--schema", options->schema,
+                  "Schema (PostgreSQL) or table prefix of its own tables; must not be there yet")
+      ->type_name("NAME")
+      ->capture_default_str();
   command.add_option("--seconds", options->seconds, "How long each of the three goes on at most")
       ->check(CLI::Range(1, 60))
       ->capture_default_str();

@@ -67,6 +67,22 @@ TEST_P(BenchCommand, RefusesTablesThatAreNotItsOwnDoing) {
   EXPECT_EQ(bench_tables(), 0);
 }
 
+TEST_P(BenchCommand, MeasuresWhereItIsToldAndNeverWhereTablesAre) {
+  if (IsSkipped() || HasFatalFailure()) return;
+  ASSERT_EQ(run({"migrate", "--schema", "postrider_bench"}).code, 0) << "so that it cannot be there";
+  EXPECT_EQ(run({"bench", "--events", "5", "--schema", "postrider_bench_b"}).code, 0);
+  EXPECT_EQ(run({"migrate", "--schema", "postrider_bench", "--to", "0", "--yes"}).code, 0);
+  const std::string in_use = database_->options().schema.str();
+  const Said said = run({"bench", "--events", "5", "--schema", in_use});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.err, HasSubstr(in_use + " exists already, and may be in use"));
+  EXPECT_THAT(said.err, ::testing::Not(HasSubstr("migrate"))) << "no hint that would remove what is in use";
+  Transaction tx = storage().begin();
+  EXPECT_EQ(tx.execute("select count(*) from " + table("outbox_event")).integer(0, 0), 0) << "still there";
+  tx.rollback();
+  EXPECT_EQ(run({"bench", "--events", "5", "--schema", "no schema"}).code, 1);
+}
+
 POSTRIDER_FOR_EACH_BACKEND(BenchCommand);
 
 TEST(BenchCommandLine, DoesNotMakeAFileThatIsNotThere) {

@@ -9,16 +9,26 @@
 #include <string>
 #include <utility>
 
+#include "app/cli/change.hpp"
 #include "postrider/storage.hpp"
 
 namespace postrider::cli {
+
+/// The database whose audit is told of a change.
+struct AuditedIn {
+  /// Throws Error when it cannot be opened, or nobody has said which it is.
+  std::function<std::unique_ptr<Storage>()> open{};
+  /// Of a change that needs no database: whether one was named. Null: it does need one.
+  std::function<bool()> named{};
+};
 
 /// What the command line asks for.
 struct Chosen {
   std::function<int()> run{};
   /// Commands that change something (events that are published or appended are none: they are in tables of
-  /// their own), each with the way to the database whose audit is told. See run_chosen.
-  std::map<const CLI::App*, std::function<std::unique_ptr<Storage>()>> changes{};
+  /// their own). See run_chosen.
+  std::map<const CLI::App*, AuditedIn> changes{};
+  Change change{};  ///< told by such a command how far it is
 };
 
 /// Runs `run(options)` when `command` was given; the options live until then.
@@ -52,6 +62,7 @@ inline void add_storage_options(CLI::App& command, std::string& storage, std::st
 
 void add_eventlog_command(CLI::App& app, Chosen& chosen);
 void add_serve_commands(CLI::App& app, Chosen& chosen);  ///< serve, config, token
+void add_token_commands(CLI::App& app, Chosen& chosen);
 void add_relay_commands(CLI::App& app, Chosen& chosen);  ///< topics, leaders
 void add_migrate_command(CLI::App& app, Chosen& chosen);
 void add_publish_command(CLI::App& app, Chosen& chosen);

@@ -9,6 +9,7 @@
 #include "postrider/event_queue.hpp"
 #include "postrider/event_store.hpp"
 #include "postrider/outbox.hpp"
+#include "storage/lease_store.hpp"
 #include "storage/outbox_search_store.hpp"
 #include "storage/outbox_store.hpp"
 #include "storage/progress_store.hpp"
@@ -269,6 +270,25 @@ TEST_P(CommandsTest, StatusSaysHowEverythingStands) {
   EXPECT_EQ(status.at("schemaVersion"), status.at("schemaNeeded"));
   EXPECT_THAT(run({"status"}).out,
               AllOf(HasSubstr("1 pending (0 retrying), 0 done, 1 dead"), HasSubstr("leaders")));
+}
+
+TEST_P(CommandsTest, EveryLivingNodeIsSeenWithWhatItLeads) {
+  ASSERT_TRUE(storage().lease_store().acquire("leader", "n1", 60s, false, {}));
+  storage().lease_store().announce("standby/n2", 60s);
+  const boost::json::value nodes = json({"leaders"});
+  ASSERT_EQ(nodes.as_array().size(), 2U);
+  EXPECT_EQ(nodes.at(0).at("node"), "n1");
+  EXPECT_EQ(nodes.at(0).at("lease"), "leader");
+  EXPECT_EQ(nodes.at(1).at("node"), "n2");
+  EXPECT_EQ(nodes.at(1).at("lease"), nullptr) << "it leads nothing";
+  EXPECT_EQ(nodes.at(1).at("alive"), true);
+  EXPECT_EQ(nodes.at(1).at("pairs"), 0);
+  const boost::json::value status = json({"status"});
+  EXPECT_EQ(status.at("leaders").as_array().size(), 1U);
+  EXPECT_EQ(status.at("standbys").at(0).at("node"), "n2");
+  EXPECT_THAT(run({"status"}).out, HasSubstr("n1 (0 pairs, epoch 1); standing by: n2"));
+  storage().lease_store().withdraw("standby/n2");
+  EXPECT_EQ(json({"leaders"}).as_array().size(), 1U);
 }
 
 TEST_P(CommandsTest, MigrateGoesUpAndDownAndSaysSo) {

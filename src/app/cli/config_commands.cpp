@@ -6,13 +6,13 @@
 
 #include <array>
 #include <boost/json.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <map>
 #include <system_error>
 
 #include "app/cli/admin_options.hpp"
+#include "app/cli/scratch_folder.hpp"
 #include "app/config/daemon_config.hpp"
 #include "app/daemon/daemon.hpp"
 #include "core/utf8.hpp"
@@ -28,30 +28,6 @@ namespace json = boost::json;
 struct ConfigOptions {
   std::string path{};
   Format format = Format::table;
-};
-
-/// A folder for as long as this object lives.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (fs::temp_directory_path() / "postrider-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) {
-      throw Error(ErrorCode::unavailable, "cannot make a folder in " + fs::temp_directory_path().string(),
-                  std::generic_category().message(errno), "set TMPDIR to one that can be written to");
-    }
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
-  [[nodiscard]] std::string file(const char* name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
 };
 
 /// Whether opening the database would make its file, which is for `serve` to do.

@@ -31,6 +31,6 @@ void add_dead_filter(CLI::App& command, DeadOptions& options);
 void require_choice(const DeadOptions& options);
 
 /// postrider dead replay
-int replay_dead(const DeadOptions& options);
+int replay_dead(const DeadOptions& options, Change& change);
 
 }  // namespace postrider::cli

@@ -21,7 +21,9 @@ constexpr std::int64_t many = 100;
 constexpr std::int64_t some = 10'000;
 
 /// Never more than there were at first: what dies again meanwhile is not revived over and over.
-Replayed replay(OutboxAdmin& admin, const DeadLetterFilter& filter, std::int64_t all, std::int64_t rate) {
+Replayed replay(OutboxAdmin& admin, const DeadLetterFilter& filter, std::int64_t all, std::int64_t rate,
+                Change& change) {
+  change.begin();
   Progress progress("replaying");
   ReplayOptions options;
   if (rate > 0) options.rate = static_cast<std::int32_t>(rate);
@@ -32,10 +34,12 @@ Replayed replay(OutboxAdmin& admin, const DeadLetterFilter& filter, std::int64_t
     sum.events += now.events;
     sum.left = now.left;
     sum.next_in = now.next_in;
+    if (!change.go_on(sum.events)) break;
     if (now.events == 0) break;  // somebody else was quicker
     options.start_in = now.next_in;
     progress.show(sum.events, all);
   }
+  change.done(sum.events);
   return sum;
 }
 
@@ -101,7 +105,7 @@ void require_choice(const DeadOptions& options) {
               "name some (--id, --type, --error …), or say --all");
 }
 
-int replay_dead(const DeadOptions& options) {
+int replay_dead(const DeadOptions& options, Change& change) {
   require_choice(options);
   const DeadLetterFilter filter = filter_of(options);
   const std::unique_ptr<Storage> storage = open_for(options);
@@ -116,7 +120,7 @@ int replay_dead(const DeadOptions& options) {
     std::cerr << "postrider: nothing was done\n";
     return 1;
   }
-  say(options, replay(admin, filter, all, options.rate));
+  say(options, replay(admin, filter, all, options.rate, change));
   return 0;
 }
 

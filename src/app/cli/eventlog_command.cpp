@@ -33,7 +33,7 @@ void require_file(const std::string& url) {
               "is --storage the one that `postrider eventlog` serves?");
 }
 
-int purge(const PurgeOptions& options, Duration age) {
+int purge(const PurgeOptions& options, Duration age, Change& change) {
   const TimePoint time = Clock::system().now() - age;
   StorageOptions storage_options;
   storage_options.schema = Identifier(options.schema);
@@ -47,14 +47,16 @@ int purge(const PurgeOptions& options, Duration age) {
     std::cout << "postrider: there are " << all << which << "; nothing was removed" << std::endl;
     return 0;
   }
+  change.begin();
   SteadyPoint next_line = Clock::system().steady_now() + pause_between_lines;
   const std::int64_t removed = api::purge_entries(store, time, [&](std::int64_t so_far) {
     if (Clock::system().steady_now() >= next_line) {
       next_line += pause_between_lines;
       std::cout << "postrider: removed " << so_far << " of " << std::max(all, so_far) << std::endl;
     }
-    return true;
+    return change.go_on(so_far);
   });
+  change.done(removed);
   std::cout << "postrider: removed " << removed << which << std::endl;
   return 0;
 }
@@ -67,10 +69,10 @@ void add_purge(CLI::App& eventlog, Chosen& chosen) {
       ->type_name("AGE")
       ->required();
   command.add_flag("--dry-run", options->dry_run, "Only count them");
-  chosen.changes[&command] = [options] {
-    return open_for({.storage = options->storage, .schema = options->schema});
-  };
-  when_chosen(command, chosen, options, run_purge);
+  chosen.changes[&command] = {
+      .open = [options] { return open_for({.storage = options->storage, .schema = options->schema}); }};
+  when_chosen(command, chosen, options,
+              [&change = chosen.change](const PurgeOptions& given) { return run_purge(given, change); });
 }
 
 }  // namespace
@@ -129,11 +131,11 @@ int run_eventlog(const EventlogOptions& options) {
   return run_daemon(std::move(config), {.what = "event log API on"});
 }
 
-int run_purge(const PurgeOptions& options) {
+int run_purge(const PurgeOptions& options, Change& change) {
   const Duration age = parse_age("--older-than", options.older_than);
   require_file(options.storage);
   try {
-    return purge(options, age);
+    return purge(options, age, change);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::schema) throw;
     // The library's hint is for programs.

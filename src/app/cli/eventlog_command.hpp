@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "app/cli/change.hpp"
 #include "postrider/clock.hpp"
 
 namespace postrider::cli {
@@ -34,6 +35,6 @@ struct PurgeOptions {
 int run_eventlog(const EventlogOptions& options);
 
 /// Removes old entries in batches, and says how far it is. Returns the exit code.
-int run_purge(const PurgeOptions& options);
+int run_purge(const PurgeOptions& options, Change& change);
 
 }  // namespace postrider::cli

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // postrider migrate
-#include <unistd.h>
-
 #include <boost/json.hpp>
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 
 #include "app/cli/admin_options.hpp"
+#include "app/cli/scratch_folder.hpp"
 #include "app/cli/terminal.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
@@ -26,17 +24,8 @@ struct MigrateCommandOptions : AdminOptions {
 
 /// What would be done with a file that is not there: found out on one that is removed again.
 MigrationReport plan_for_new_file(const Database& database, const MigrateOptions& migrate) {
-  std::string folder = (std::filesystem::temp_directory_path() / "postrider-XXXXXX").string();
-  if (::mkdtemp(folder.data()) == nullptr) {
-    throw Error(ErrorCode::unavailable, "cannot make a folder in " + folder, "it was refused",
-                "set TMPDIR to where files may be made");
-  }
-  const auto remove = [](const std::string* path) {
-    std::error_code ignored;
-    std::filesystem::remove_all(*path, ignored);
-  };
-  const std::unique_ptr<const std::string, decltype(remove)> guard(&folder, remove);
-  return open("sqlite:" + folder + "/plan.db", database.options)->migrate(migrate);
+  const ScratchFolder folder;
+  return open("sqlite:" + folder.file("plan.db"), database.options)->migrate(migrate);
 }
 
 MigrationReport plan(const Database& database, MigrateOptions migrate) {
@@ -94,7 +83,7 @@ void print_report(const MigrationReport& report, const Database& database,
   }
 }
 
-int run_migrate(const MigrateCommandOptions& options) {
+int run_migrate(const MigrateCommandOptions& options, Change& change) {
   Database database = resolve(options);
   MigrateOptions migrate{.target = options.target};
   const MigrationReport planned = plan(database, migrate);
@@ -109,6 +98,7 @@ int run_migrate(const MigrateCommandOptions& options) {
     return 1;
   }
   database.storage = open(database.url, database.options);
+  change.begin();
   print_report(database.storage->migrate(migrate), database, options, database.storage->name());
   return 0;
 }
@@ -126,7 +116,9 @@ void add_migrate_command(CLI::App& app, Chosen& chosen) {
   command.add_flag("--dry-run", options->dry_run, "Show the statements, and run none");
   command.add_flag("--yes", options->yes, "Do not ask before tables are removed");
   say_it_changes(command, chosen, options);
-  when_chosen(command, chosen, options, run_migrate);
+  when_chosen(command, chosen, options, [&change = chosen.change](const MigrateCommandOptions& given) {
+    return run_migrate(given, change);
+  });
 }
 
 }  // namespace postrider::cli

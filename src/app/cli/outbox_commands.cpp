@@ -126,14 +126,16 @@ int group_dead(Storage& storage, const DeadOptions& options) {
   return 0;
 }
 
-int edit_dead(Storage& storage, const OneEvent& options) {
+int edit_dead(Storage& storage, const OneEvent& options, Change& change) {
   std::optional<Headers> headers;
   if (!options.headers.empty()) {
     headers.emplace();
     for (const std::string& text : options.headers) headers->insert(name_and_value("--header", text));
   }
   const EventId id(options.id);
-  if (!admin_of(storage).edit_dead_letter(id, PayloadKind::json, read_data(options.data), headers)) {
+  std::string data = read_data(options.data);  // perhaps typed in just now
+  change.begin();
+  if (!admin_of(storage).edit_dead_letter(id, PayloadKind::json, std::move(data), headers)) {
     throw Error(ErrorCode::invalid_argument, "cannot change " + options.id,
                 "there is no dead letter with this id");
   }
@@ -144,11 +146,25 @@ int edit_dead(Storage& storage, const OneEvent& options) {
   return 0;
 }
 
-int purge(Storage& storage, const OutboxPurgeOptions& options) {
-  const std::int64_t events =
-      admin_of(storage).purge({.status = options.status,
-                               .older_than = parse_age("--older-than", options.older_than),
-                               .dry_run = options.dry_run});
+std::int64_t purge_all(OutboxAdmin admin, PurgeOptions which, Change& change) {
+  which.at_most = which.batch_size;
+  change.begin();
+  std::int64_t all = 0;
+  for (;;) {
+    const std::int64_t now = admin.purge(which);
+    all += now;
+    if (now < static_cast<std::int64_t>(which.batch_size) || !change.go_on(all)) break;
+  }
+  change.done(all);
+  return all;
+}
+
+int purge(Storage& storage, const OutboxPurgeOptions& options, Change& change) {
+  const PurgeOptions which{.status = options.status,
+                           .older_than = parse_age("--older-than", options.older_than),
+                           .dry_run = options.dry_run};
+  OutboxAdmin admin = admin_of(storage);
+  const std::int64_t events = options.dry_run ? admin.purge(which) : purge_all(admin, which, change);
   if (options.format == Format::json) {
     std::cout << json::serialize(json::object{{"dryRun", options.dry_run}, {"events", events}}) << '\n';
   } else {
@@ -229,7 +245,8 @@ void add_outbox_commands(CLI::App& app, Chosen& chosen) {
     replay.add_flag("--yes", options->yes, "Do not ask, however many there are");
     add_admin_options(replay, *options);
     say_it_changes(replay, chosen, options);
-    when_chosen(replay, chosen, options, replay_dead);
+    when_chosen(replay, chosen, options,
+                [&change = chosen.change](const DeadOptions& given) { return replay_dead(given, change); });
   }
   add_edit(dead, chosen);
   add_purge(dead, chosen, EventStatus::dead, "Remove dead letters, in small transactions");

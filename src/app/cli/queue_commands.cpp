@@ -176,6 +176,11 @@ int print_log(Storage& storage, const QueueCommandOptions& options) {
   return 0;
 }
 
+/// Whose steps are told.
+QueueAdmin stepping(Storage& storage, Change& change) {
+  return QueueAdmin(storage, [&change](std::int64_t events) { return change.go_on(events); });
+}
+
 void say(const QueueCommandOptions& options, std::int64_t events, std::string_view done,
          std::string_view would) {
   if (options.format == Format::json) {
@@ -186,11 +191,13 @@ void say(const QueueCommandOptions& options, std::int64_t events, std::string_vi
             << (options.dry_run ? would : done) << '\n';
 }
 
-int purge(Storage& storage, const QueueCommandOptions& options) {
-  const LogPurged purged =
-      QueueAdmin(storage).purge_log({.older_than = parse_age("--older-than", options.older_than),
-                                     .keep_unread = !options.even_unread,
-                                     .dry_run = options.dry_run});
+int purge(Storage& storage, const QueueCommandOptions& options, Change& change) {
+  change.begin();
+  const LogPurged purged = stepping(storage, change)
+                               .purge_log({.older_than = parse_age("--older-than", options.older_than),
+                                           .keep_unread = !options.even_unread,
+                                           .dry_run = options.dry_run});
+  change.done(purged.deleted);
   say(options, purged.deleted, "removed from the log", "would be removed from the log");
   if (const std::string why = purged.why(); !why.empty()) std::cerr << "postrider: " << why << '\n';
   return 0;
@@ -240,13 +247,17 @@ void add_change(CLI::App& queue, Chosen& chosen, const char* name, const char* h
   if (std::string_view(name) == "cancel") {
     command.add_option("--reason", options->reason, "What the log says about them")->type_name("TEXT");
   }
-  when_chosen_to_change(command, chosen, options,
-                        [run, done, would](Storage& storage, const QueueCommandOptions& given) {
-                          require_choice(given);
-                          QueueAdmin admin(storage);
-                          say(given, run(admin, given), done, would);
-                          return 0;
-                        });
+  when_chosen_to_change(
+      command, chosen, options,
+      [run, done, would](Storage& storage, const QueueCommandOptions& given, Change& change) {
+        require_choice(given);
+        QueueAdmin admin = stepping(storage, change);
+        change.begin();
+        const std::int64_t events = run(admin, given);
+        change.done(events);
+        say(given, events, done, would);
+        return 0;
+      });
 }
 
 void add_changes(CLI::App& queue, Chosen& chosen) {

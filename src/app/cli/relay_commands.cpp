@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // postrider topics …, postrider leaders
+#include <algorithm>
 #include <array>
 #include <boost/json.hpp>
 #include <iostream>
+#include <map>
+#include <span>
 
 #include "app/api/record_json.hpp"
 #include "app/api/relay_api.hpp"
@@ -15,6 +18,9 @@ namespace postrider::cli {
 namespace {
 
 namespace json = boost::json;
+
+constexpr std::size_t letters_at_once = 1000;
+constexpr std::size_t bytes_at_once = 4U << 20U;
 
 struct PairOptionsOfCommand : AdminOptions {
   std::string topic{};
@@ -62,9 +68,30 @@ int print_leaders(Storage& storage, const AdminOptions& options) {
                {"epoch", "EPOCH", true},
                {"since", "SINCE"},
                {"heartbeat", "HEARTBEAT"}});
-  for (const LeaderStatus& leader : RelayAdmin(storage).leaders()) table.add(api::leader_json(leader));
+  const RelayAdmin admin(storage);
+  for (const LeaderStatus& leader : admin.leaders()) table.add(api::leader_json(leader));
+  for (const StandbyStatus& standby : admin.standbys()) {
+    json::object row = api::standby_json(standby);
+    row["lease"] = nullptr;  // so it leads nothing
+    row["alive"] = true;
+    row["pairs"] = 0;
+    row["epoch"] = nullptr;
+    table.add(std::move(row));
+  }
   table.print(std::cout, options.format, "Nobody leads: no relay runs.", colour_wanted());
   return 0;
+}
+
+/// As many reads as their size demands, mostly one.
+std::map<Position, StoredEvent> all_events_of(Storage& storage, std::span<const DeadLetter> letters) {
+  std::map<Position, StoredEvent> all;
+  std::vector<DeadLetter> left(letters.begin(), letters.end());
+  while (!left.empty()) {
+    api::LetterEvents found = api::events_of(storage, left, bytes_at_once);
+    all.merge(found.events);
+    std::erase_if(left, [&](const DeadLetter& letter) { return letter.position <= found.until; });
+  }
+  return all;
 }
 
 int print_dead(Storage& storage, const DeadLetterOptions& options) {
@@ -75,21 +102,29 @@ int print_dead(Storage& storage, const DeadLetterOptions& options) {
                {"id", "ID"},
                {"failedAt", "FAILED"},
                {"error", "ERROR"}});
-  for (const DeadLetter& letter :
-       RelayAdmin(storage).dead_letters(selector(options), options.limit, Position{options.after})) {
-    const std::optional<StoredEvent> event = api::event_of(storage, letter);
-    json::object row = api::dead_letter_json(letter, event);
-    if (options.format == Format::table) {
-      row["type"] = event ? api::shown(event->type()) : json::value("(removed)");
-      row["id"] = event ? json::value(event->id().view()) : json::value(nullptr);
+  const std::vector<DeadLetter> letters =
+      RelayAdmin(storage).dead_letters(selector(options), options.limit, Position{options.after});
+  for (std::span<const DeadLetter> left = letters; !left.empty();) {
+    const auto chunk = left.first(std::min(left.size(), letters_at_once));
+    left = left.subspan(chunk.size());
+    const std::map<Position, StoredEvent> events = all_events_of(storage, chunk);
+    for (const DeadLetter& letter : chunk) {
+      const auto found = events.find(letter.position);
+      const std::optional<StoredEvent> event =
+          found == events.end() ? std::nullopt : std::optional(found->second);
+      json::object row = api::dead_letter_json(letter, event);
+      if (options.format == Format::table) {
+        row["type"] = event ? api::shown(event->type()) : json::value("(removed)");
+        row["id"] = event ? json::value(event->id().view()) : json::value(nullptr);
+      }
+      table.add(std::move(row));
     }
-    table.add(std::move(row));
   }
   table.print(std::cout, options.format, "There are no dead letters of the relay.", colour_wanted());
   return 0;
 }
 
-int discard_dead(Storage& storage, const DeadLetterOptions& options) {
+int discard_dead(Storage& storage, const DeadLetterOptions& options, Change& change) {
   if (options.topic.empty() && options.publisher.empty() && !options.until && !options.all) {
     throw Error(ErrorCode::invalid_argument, "cannot tell which dead letters are meant", "there is no filter",
                 "name some (--topic, --publisher, --until), or say --all");
@@ -97,8 +132,10 @@ int discard_dead(Storage& storage, const DeadLetterOptions& options) {
   RelayAdmin admin(storage);
   std::optional<Position> until;
   if (options.until) until = Position{*options.until};
+  change.begin();
   const std::size_t events = options.dry_run ? admin.count_dead_letters(selector(options), until)
                                              : admin.discard_dead_letters(selector(options), until);
+  change.done(static_cast<std::int64_t>(events));
   if (options.format == Format::json) {
     std::cout << json::serialize(json::object{{"dryRun", options.dry_run}, {"events", events}}) << '\n';
   } else {
@@ -175,7 +212,7 @@ void add_relay_commands(CLI::App& app, Chosen& chosen) {
     return print_pairs(storage, given);
   });
   add_dead_commands(topics, chosen);
-  when_chosen_on_storage(*app.add_subcommand("leaders", "Which node leads, or is ready to"), chosen,
+  when_chosen_on_storage(*app.add_subcommand("leaders", "Which nodes live, and what they lead"), chosen,
                          std::make_shared<AdminOptions>(), print_leaders);
 }
 

@@ -93,6 +93,8 @@ TEST_F(JsonTest, EveryCommandThatHasAnOutputFormatSpeaksJson) {
       {"postrider topics rewind", {"--to", "0"}},
       {"postrider topics discard", {"--all"}},
       {"postrider token create", {"--file", dir_.file("tokens"), "--name", "me"}},
+      {"postrider token list", {"--file", dir_.file("tokens")}},
+      {"postrider token revoke", {"--file", dir_.file("tokens"), "--name", "me"}},
       {"postrider projections pause", {"p"}},
       {"postrider projections resume", {"p"}},
       {"postrider store append", {"T"}},

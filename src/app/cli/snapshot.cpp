@@ -29,6 +29,7 @@ Snapshot take_snapshot(Storage& storage) {
   const RelayAdmin relay(storage);
   snapshot.pairs = relay.list();
   snapshot.leaders = relay.leaders();
+  snapshot.standbys = relay.standbys();
   snapshot.projections = ProjectionAdmin(storage).list();
   const daemon::Figures figures{.at = snapshot.at,
                                 .database_up = true,
@@ -53,6 +54,8 @@ json::object snapshot_json(const Snapshot& snapshot) {
   for (const PairStatus& pair : snapshot.pairs) pairs.push_back(api::pair_json(pair));
   json::array leaders;
   for (const LeaderStatus& leader : snapshot.leaders) leaders.push_back(api::leader_json(leader));
+  json::array standbys;
+  for (const StandbyStatus& standby : snapshot.standbys) standbys.push_back(api::standby_json(standby));
   json::array projections;
   for (const ProjectionStatus& one : snapshot.projections) projections.push_back(api::projection_json(one));
   all["outbox"] = api::counts_json(snapshot.outbox);
@@ -61,6 +64,7 @@ json::object snapshot_json(const Snapshot& snapshot) {
   all["log"] = json::object{{"head", static_cast<std::int64_t>(snapshot.log_head)}};
   all["pairs"] = std::move(pairs);
   all["leaders"] = std::move(leaders);
+  all["standbys"] = std::move(standbys);
   all["projections"] = std::move(projections);
   all["stuck"] = api::shown(daemon::stuck_line(snapshot.findings));
   all["findings"] = daemon::findings_json(snapshot.findings);

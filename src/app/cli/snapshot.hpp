@@ -27,6 +27,7 @@ struct Snapshot {
   LogSeq log_head{};  ///< of the queue's log
   std::vector<PairStatus> pairs{};
   std::vector<LeaderStatus> leaders{};
+  std::vector<StandbyStatus> standbys{};
   std::vector<ProjectionStatus> projections{};
   /// What keeps events from moving, as far as the database can tell.
   std::vector<daemon::Finding> findings{};

@@ -76,7 +76,8 @@ void print_projections(std::ostream& out, const std::vector<ProjectionStatus>& p
   print_rows(out, table, shown, projections.size(), colour);
 }
 
-std::string leaders_text(const std::vector<LeaderStatus>& leaders) {
+std::string leaders_text(const std::vector<LeaderStatus>& leaders,
+                         const std::vector<StandbyStatus>& standbys) {
   std::string text;
   std::size_t dead = 0;
   for (const LeaderStatus& leader : leaders) {
@@ -89,6 +90,11 @@ std::string leaders_text(const std::vector<LeaderStatus>& leaders) {
             std::to_string(static_cast<std::int64_t>(leader.epoch)) + ")";
   }
   if (text.empty()) text = "none";
+  std::string waiting;
+  for (const StandbyStatus& one : standbys) {
+    waiting += (waiting.empty() ? "; standing by: " : ", ") + cell(json::value(one.node));
+  }
+  text += waiting;
   return dead == 0 ? text : text + "; " + std::to_string(dead) + " gone";
 }
 
@@ -114,7 +120,7 @@ void print_screen(std::ostream& out, const Snapshot& now, bool colour) {
                             age_text(now.queue.oldest_pending));
   line("event log    ", "up to " + std::to_string(static_cast<std::int64_t>(now.log_head)));
   line("event store  ", "up to position " + std::to_string(static_cast<std::int64_t>(now.head)));
-  line("leaders      ", leaders_text(now.leaders));
+  line("leaders      ", leaders_text(now.leaders, now.standbys));
   const std::string stuck = cell(json::value(daemon::stuck_line(now.findings)));
   line("stuck        ",
        now.findings.empty() ? "no: " + stuck : stuck + ". Hint: " + now.findings.front().hint);

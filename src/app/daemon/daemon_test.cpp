@@ -12,6 +12,7 @@
 #include "postrider/event_store.hpp"
 #include "postrider/open.hpp"
 #include "support/backend.hpp"
+#include "support/eventually.hpp"
 #include "support/private_server.hpp"
 
 namespace postrider::daemon {
@@ -19,21 +20,12 @@ namespace {
 
 namespace json = boost::json;
 using namespace std::chrono_literals;
+using test::eventually;
 using test::HttpAnswer;
 using test::SocketClient;
 using ::testing::HasSubstr;
 
 constexpr std::array<const char*, 1> no_environment{nullptr};
-
-template <class Condition>
-bool eventually(Condition&& condition, std::chrono::seconds limit = 30s) {
-  const auto end = std::chrono::steady_clock::now() + limit;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 std::unique_ptr<Daemon> make(const std::string& text) {
   return std::make_unique<Daemon>(
@@ -125,6 +117,11 @@ TEST_P(DaemonTest, CountsWhatIsAppendedThroughItsApi) {
       << "a conflict is an answer";
   const std::string metrics = ask(*daemon, "GET", "/metrics").body;
   EXPECT_THAT(metrics, HasSubstr("postrider_store_appended_total 2\n"));
+  EXPECT_THAT(metrics, HasSubstr("postrider_store_read_seconds_count 0\n"));
+  EXPECT_EQ(ask(*daemon, "GET", "/read").status, 200);
+  const std::string after_a_read = ask(*daemon, "GET", "/metrics").body;
+  EXPECT_THAT(after_a_read, HasSubstr("postrider_store_read_seconds_count 1\n"));
+  EXPECT_THAT(after_a_read, HasSubstr("postrider_store_read_events_sum 2\n"));
   EXPECT_THAT(metrics, HasSubstr("postrider_store_conflicts_total 1\n"));
   EXPECT_THAT(metrics, HasSubstr("postrider_store_flush_appends_count 2\n"));
 }
@@ -171,6 +168,10 @@ TEST_P(DaemonTest, HandsLeadershipOverWhenItStops) {
   second->start();
   ASSERT_TRUE(eventually([&] { return second->ready(); }));
   EXPECT_FALSE(leads(*second));
+  const auto nodes = [&] { return json::parse(ask(*first, "GET", "/api/nodes").body); };
+  ASSERT_TRUE(eventually([&] { return nodes().at("standbys").as_array().size() == 1; }));
+  EXPECT_EQ(nodes().at("leases").as_array().size(), 1U);
+  EXPECT_NE(nodes().at("standbys").at(0).at("node"), nodes().at("leases").at(0).at("node"));
   const auto begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(first->stop());
   EXPECT_TRUE(eventually([&] { return leads(*second); }));
@@ -200,6 +201,10 @@ TEST_P(DaemonTest, TokensAreAskedForAndReadAgain) {
       ask(*daemon, "POST", "/api/outbox/publishers/out/pause", "Authorization: Bearer " + second + "\r\n")
           .status,
       200);
+  (void)api::remove_token(path, "ops");
+  EXPECT_EQ(ask(*daemon, "GET", "/api/topics", bearer).status, 200) << "not before it is told";
+  daemon->reload(config::parse_daemon_config(with_tokens, "x", no_environment.data()).config);
+  EXPECT_EQ(ask(*daemon, "GET", "/api/topics", bearer).status, 401) << "revoked";
   EXPECT_TRUE(daemon->stop());
 }
 

@@ -7,6 +7,7 @@
 #include "postrider/event_queue.hpp"
 #include "storage/queue_store.hpp"
 #include "support/backend.hpp"
+#include "support/eventually.hpp"
 
 namespace postrider::daemon {
 namespace {
@@ -35,17 +36,8 @@ class MaintenanceTest : public test::BackendTest {
     const MutexLock lock(mutex_);
     return lines_;
   }
-  template <class Condition>
-  [[nodiscard]] static bool eventually(const Condition& condition) {
-    const auto end = std::chrono::steady_clock::now() + 30s;
-    while (!condition()) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::yield();
-    }
-    return true;
-  }
   [[nodiscard]] bool told(const std::string& text) {
-    return eventually([&] { return ::testing::Value(lines(), Contains(HasSubstr(text))); });
+    return test::eventually([&] { return ::testing::Value(lines(), Contains(HasSubstr(text))); });
   }
 
   std::optional<test::TestDatabase> database_;
@@ -75,8 +67,8 @@ TEST_P(MaintenanceTest, RemovesWhatHandlersHaveStoredAboutFinishedEventsOnly) {
   ASSERT_EQ(storage().queue_store().load_states(ids).size(), 2U);
   Maintenance maintenance(storage(), config_, metrics_, Clock::system(), log());
   maintenance.start();
-  EXPECT_TRUE(eventually([&] { return storage().queue_store().load_states(ids).size() == 1; }));
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(test::eventually([&] { return storage().queue_store().load_states(ids).size() == 1; }));
+  EXPECT_TRUE(test::eventually([&] {
     return metrics_.text().find("postrider_maintenance_removed_total{table=\"handler_states\"} 1") !=
            std::string::npos;
   })) << metrics_.text();
@@ -109,7 +101,7 @@ TEST_P(MaintenanceTest, ADatabaseThatFailsIsToldOnceAndCounted) {
   Maintenance maintenance(storage(), config_, metrics_, Clock::system(), log());
   maintenance.start();
   EXPECT_TRUE(told("cannot remove old rows, trying again"));
-  EXPECT_TRUE(eventually([&] {
+  EXPECT_TRUE(test::eventually([&] {
     const std::string text = metrics_.text();
     return text.find("postrider_maintenance_failures_total 0\n") == std::string::npos &&
            text.find("postrider_maintenance_failures_total 1\n") == std::string::npos;

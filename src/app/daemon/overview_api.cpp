@@ -62,11 +62,14 @@ json::object figures_json(const Figures& figures) {
 
 Response nodes(api::Call& call, const std::function<json::object()>& overview) {
   api::only_parameters(call.request, {});
-  json::array all;
-  for (const LeaderStatus& leader : RelayAdmin(call.storage).leaders())
-    all.push_back(api::leader_json(leader));
+  const RelayAdmin admin(call.storage);
+  json::array leases;
+  for (const LeaderStatus& leader : admin.leaders()) leases.push_back(api::leader_json(leader));
+  json::array standbys;
+  for (const StandbyStatus& standby : admin.standbys()) standbys.push_back(api::standby_json(standby));
   const json::object own = overview();
-  return api::json_response({{"thisNode", own.at("node")}, {"leases", std::move(all)}});
+  return api::json_response(
+      {{"thisNode", own.at("node")}, {"leases", std::move(leases)}, {"standbys", std::move(standbys)}});
 }
 
 }  // namespace

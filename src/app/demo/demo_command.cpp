@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // postrider demo: all chapters on embedded SQLite, with the dashboard.
-#include <unistd.h>
-
 #include <array>
 #include <boost/json.hpp>
-#include <cerrno>
 #include <filesystem>
 #include <iostream>
 #include <map>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "app/cli/command.hpp"
 #include "app/cli/exit_codes.hpp"
 #include "app/cli/output.hpp"
+#include "app/cli/scratch_folder.hpp"
 #include "app/cli/terminal.hpp"
 #include "app/demo/backstage.hpp"
 #include "app/demo/encore.hpp"
@@ -36,29 +33,6 @@ struct DemoOptions {
   // For the actors, who are this program too.
   std::string role{};
   std::string folder{};
-};
-
-/// Removed at the end, unless somebody wants to look into it.
-class Folder {
- public:
-  Folder() : path_((fs::temp_directory_path() / "postrider-demo-XXXXXX").string()) {
-    if (::mkdtemp(path_.data()) != nullptr) return;
-    throw Error(ErrorCode::unavailable, "cannot make a folder for the demo",
-                path_ + ": " + std::generic_category().message(errno), "name another place with TMPDIR");
-  }
-  ~Folder() {
-    std::error_code ignored;
-    if (!kept_) fs::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-
-  void keep() noexcept { kept_ = true; }
-  [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
- private:
-  std::string path_;
-  bool kept_ = false;
 };
 
 struct Played {
@@ -113,7 +87,7 @@ int run_demo(const DemoOptions& options) {
   const cli::Interrupts interrupts;
   const bool as_json = options.format == cli::Format::json;
   const bool goes_on = cli::output_is_terminal() && !options.once && !as_json;
-  Folder folder;
+  cli::ScratchFolder folder("postrider-demo");
   if (options.keep) folder.keep();
   Stage stage({folder.path()}, fs::read_symlink("/proc/self/exe").string(), as_json ? stderr : stdout,
               cli::output_is_terminal() && !as_json, interrupts);

@@ -105,6 +105,10 @@ struct PrometheusMetrics::Families {
       histogram(registry, "postrider_store_flush_seconds", "One transaction of appends", times);
   Histogram& append_size =
       histogram(registry, "postrider_store_flush_appends", "Appends in one transaction", sizes);
+  Histogram& store_read_time =
+      histogram(registry, "postrider_store_read_seconds", "One read, other than the relay's", times);
+  Histogram& store_read_size =
+      histogram(registry, "postrider_store_read_events", "Events of one read, other than the relay's", sizes);
 
   Counter& published =
       counter(registry, "postrider_relay_published_total", "Events that publishers have taken");
@@ -226,6 +230,11 @@ void PrometheusMetrics::increment_stream_conflicts() {
 void PrometheusMetrics::observe_stream_flush(std::size_t appends, Duration time) {
   families_->append_time.Observe(seconds(time));
   families_->append_size.Observe(static_cast<double>(appends));
+}
+
+void PrometheusMetrics::observe_stream_read(std::size_t events, Duration time) {
+  families_->store_read_time.Observe(seconds(time));
+  families_->store_read_size.Observe(static_cast<double>(events));
 }
 
 void PrometheusMetrics::increment_relay_published(std::size_t events) {

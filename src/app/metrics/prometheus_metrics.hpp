@@ -46,6 +46,7 @@ class PrometheusMetrics final : public MetricsExporter {
   void increment_stream_appended(std::size_t events) override;
   void increment_stream_conflicts() override;
   void observe_stream_flush(std::size_t appends, Duration time) override;
+  void observe_stream_read(std::size_t events, Duration time) override;
 
   void increment_relay_published(std::size_t events) override;
   void increment_relay_failures() override;

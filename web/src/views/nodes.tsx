@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { api, type Leader } from '../api';
+import { api, type Leader, type Standby } from '../api';
 import { count, duration } from '../format';
 import { useLive, useResource } from '../hooks';
 import { Table, type Column } from '../table';
@@ -13,6 +13,13 @@ const columns: Column<Leader>[] = [
   { title: 'Pairs', number: true, cell: (leader) => count(leader.pairs) },
   { title: 'Leads since', minor: true, cell: (leader) => <Time at={leader.since} /> },
   { title: 'Heartbeat', minor: true, wide: true, cell: (leader) => <Ago at={leader.heartbeat} /> },
+];
+
+const standbyColumns: Column<Standby>[] = [
+  { title: 'Node', cell: (standby) => standby.node },
+  { title: 'State', cell: () => <Badge text="alive" /> },
+  { title: 'Stands by since', minor: true, cell: (standby) => <Time at={standby.since} /> },
+  { title: 'Heartbeat', minor: true, wide: true, cell: (standby) => <Ago at={standby.heartbeat} /> },
 ];
 
 export function NodesView() {
@@ -44,6 +51,11 @@ export function NodesView() {
               <Table label="Leases" columns={columns} rows={data.leases} id={(leader) => leader.lease} />
             )}
           </Card>
+          {data.standbys.length > 0 && (
+            <Card title="Standing by">
+              <Table label="Standing by" columns={standbyColumns} rows={data.standbys} id={(standby) => standby.node} />
+            </Card>
+          )}
           <Card title="Sinks of this node">
             {overview && overview.sinks.length > 0 ? (
               <dl class="facts">
