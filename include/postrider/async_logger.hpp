@@ -144,7 +144,7 @@ struct LoggerOptions {
 struct LoggerStats {
   std::uint64_t logged = 0;     ///< calls of `log()`, refused ones too
   std::uint64_t recovered = 0;  ///< found in the folder at the start, of the process before
-  std::uint64_t adopted = 0;    ///< read from spill files that another system wrote
+  std::uint64_t adopted = 0;    ///< read from spill files of another system or folder
   std::uint64_t delivered = 0;  ///< replayed ones too
   std::uint64_t replayed = 0;   ///< from disk
   std::uint64_t spilled = 0;    ///< to disk

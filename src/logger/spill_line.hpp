@@ -12,6 +12,10 @@ namespace postrider::logger {
 /// what is missing can be counted whatever happened to its bytes.
 using SpillSeq = std::uint64_t;
 
+/// No folder gets there by itself. A higher number, found in a file, is not one to count on from: there might
+/// be no next one.
+inline constexpr SpillSeq max_spill_seq = SpillSeq{1} << 62U;
+
 /// A line of a spill file is one JSON object:
 ///
 ///     {"spillSeq":17,"applicationId":"…",…,"idempotencyKey":"…","xxh3":"0123456789abcdef"}

@@ -36,6 +36,7 @@ inline constexpr std::size_t segment_digits = 20;
   SpillSeq first = 0;
   const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), first);
   if (error != std::errc{} || stop != name.data() + segment_digits || *stop != '-') return std::nullopt;
+  if (first > max_spill_seq) return std::nullopt;
   return first;
 }
 

@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t buffer_size = max_line_bytes + 1024 * 1024;
 constexpr std::size_t identity_bytes = 4096;
 constexpr int most_read_errors = 5;
+constexpr std::size_t most_repeatable = 1 << 16;
 
 }  // namespace
 
@@ -28,7 +29,9 @@ bool SpillReader::open() {
   handle_ = opened->handle;
   id_ = opened->id;
   file_bytes_ = opened->bytes;
+  repeatable_.erase(repeatable_.begin(), repeatable_.lower_bound(file_end_));  // this file begins there
   file_end_ = opened->end;
+  given_out_ = store_.next_seq();  // what is read is closed: its last number was given out before
   expected_ = store_.cursor_seq_.load();
   unreadable_ = false;
   base_ = begin_ = end_ = 0;
@@ -40,11 +43,20 @@ bool SpillReader::open() {
   identity_ = checksum(std::string_view(buffer_).substr(0, std::min(end_, identity_bytes)));
   // Only the first file after a start can have been read in part.
   const SpillCursor start = std::exchange(store_.start_, SpillCursor{});
-  if (start.offset != 0 && start.file == identity_ && start.offset <= file_bytes_) {
-    base_ = start.offset;
-    begin_ = end_ = 0;
-  }
+  if (start.offset == 0 || start.offset > file_bytes_) return true;
+  base_ = start.offset;
+  begin_ = end_ = 0;
+  if (start.file == identity_ || next_is(start.seq)) return true;
+  base_ = begin_ = end_ = 0;
   return true;
+}
+
+/// A file that was cut has another beginning, but its place is still the right one if the event is there.
+bool SpillReader::next_is(SpillSeq number) {
+  if (!fill()) return false;
+  const std::string_view read = std::string_view(buffer_).substr(0, end_);
+  const SpillLine line = parse_spill_line(read.substr(0, read.find('\n')));
+  return line.kind == SpillLine::Kind::ours && line.seq == number;
 }
 
 /// Moves what is not committed to the front, and reads behind it.
@@ -120,14 +132,7 @@ void SpillReader::take_line(SpillBatch& batch, std::string_view line, std::uint6
   if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
   const SpillLine parsed = parse_spill_line(line);
   if (parsed.kind == SpillLine::Kind::foreign) return take_foreign(batch, parsed, offset);
-  if (parsed.kind == SpillLine::Kind::ours) {
-    // Written again after a failed sync, and replayed from there or from here already.
-    if (parsed.seq < reading_expected_) return;
-    batch.lost += parsed.seq - reading_expected_;
-    batch.items.push_back({parsed.members, parsed.key, false, offset, parsed.seq, batch.lost});
-    reading_expected_ = parsed.seq + 1;
-    return;
-  }
+  if (parsed.kind == SpillLine::Kind::ours) return take_ours(batch, parsed, offset);
   const std::size_t second = find_glued_line(line);
   if (second == std::string_view::npos) {
     batch.fragments.push_back({line, offset});
@@ -135,6 +140,34 @@ void SpillReader::take_line(SpillBatch& batch, std::string_view line, std::uint6
   }
   take_line(batch, line.substr(0, second - 1), offset);
   take_line(batch, line.substr(second), offset + second);
+}
+
+/// Files that somebody has edited, joined or brought from another folder have numbers in any order, and the
+/// store cannot know: it looks at their ends and beginnings only, or it would start as slowly as there is
+/// much to replay. It may then give out a number that is in a file already. So a number alone never makes an
+/// event vanish:
+///
+///  - One that was never given out does not move the place in turn. That place is never behind the numbers
+///    which the store will give, so what is written from now on is in turn.
+///  - A lower one than that in turn is left out only when it is known to be the line that was committed
+///    before. Otherwise it is delivered, as a line of another system would be: at worst a second time, with
+///    its key.
+void SpillReader::take_ours(SpillBatch& batch, const SpillLine& line, std::uint64_t offset) {
+  if (line.seq < reading_expected_ && is_repeat(line)) return;
+  if (line.seq < reading_expected_ || line.seq >= given_out_) {
+    batch.items.push_back({line.members, line.key, true, offset, reading_expected_, batch.lost});
+    return;
+  }
+  batch.lost += line.seq - reading_expected_;
+  batch.items.push_back({line.members, line.key, false, offset, line.seq, batch.lost});
+  reading_expected_ = line.seq + 1;
+}
+
+/// Lines whose sync failed are written again, into the next file. Where they could not be cut off, a later
+/// process finds them in both.
+bool SpillReader::is_repeat(const SpillLine& line) const {
+  const auto before = repeatable_.find(line.seq);
+  return before != repeatable_.end() && before->second == checksum(line.members);
 }
 
 void SpillReader::take_foreign(SpillBatch& batch, const SpillLine& line, std::uint64_t offset) {
@@ -169,6 +202,11 @@ SpillReader::Committed SpillReader::commit(const SpillBatch& batch, std::size_t 
   const Committed done = preview(batch, count);
   for (std::size_t i = 0; i < done.quarantined; ++i) {
     store_.quarantine().append(batch.fragments[i].bytes, store_.limits().durable);
+  }
+  for (std::size_t i = 0; i < std::min(count, batch.items.size()); ++i) {
+    const SpillBatch::Item& item = batch.items[i];
+    if (item.foreign || item.expected < file_end_ || repeatable_.size() == most_repeatable) continue;
+    repeatable_.insert_or_assign(item.expected, checksum(item.members));
   }
   failpoint("logger.replay.before_checkpoint");
   {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,7 +18,8 @@ struct SpillBatch {
   struct Item {
     std::string_view members;
     std::string_view key;
-    bool foreign = false;      ///< written by another system: not counted as waiting before
+    /// Not counted as waiting before: written by another system, or with a number that is out of turn.
+    bool foreign = false;
     std::uint64_t offset = 0;  ///< where its line begins
     SpillSeq expected = 0;     ///< the number that was next in turn when its line began
     std::uint64_t lost = 0;    ///< in this batch before it
@@ -59,10 +61,15 @@ class SpillReader {
 
  private:
   [[nodiscard]] bool open();
+  /// Reads at the place that was set.
+  [[nodiscard]] bool next_is(SpillSeq number);
   /// False when the disk refused.
   bool fill();
   void take_line(SpillBatch& batch, std::string_view line, std::uint64_t offset);
+  void take_ours(SpillBatch& batch, const SpillLine& line, std::uint64_t offset);
   void take_foreign(SpillBatch& batch, const SpillLine& line, std::uint64_t offset);
+  /// Whether this very line was committed already, from another file.
+  [[nodiscard]] bool is_repeat(const SpillLine& line) const;
 
   SpillStore& store_;
   int handle_ = -1;  // the store's
@@ -70,7 +77,8 @@ class SpillReader {
   std::uint64_t identity_ = 0;  // checksum of the file's beginning
   std::uint64_t file_bytes_ = 0;
   SpillSeq file_end_ = 0;
-  SpillSeq expected_ = 0;  // as committed
+  SpillSeq given_out_ = 0;  // no event has this number or a higher one, as far as the store knows
+  SpillSeq expected_ = 0;   // as committed
   SpillSeq reading_expected_ = 0;
 
   std::string buffer_;
@@ -79,6 +87,8 @@ class SpillReader {
   std::size_t end_ = 0;      // of what was read
   int read_errors_ = 0;      // in a row
   bool unreadable_ = false;  // the disk refused too often; what is left of the file counts as damaged
+  /// Committed lines that the next file may have again, by their numbers: checksums of their members.
+  std::map<SpillSeq, std::uint64_t> repeatable_;
 };
 
 }  // namespace postrider::logger

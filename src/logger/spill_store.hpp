@@ -147,8 +147,10 @@ class SpillStore {
     bool foreign = false;          // another system wrote behind our last line
     SpillSeq damaged = 0;          // events behind it that are there, but not whole
   };
-  [[nodiscard]] Tail read_tail(const Segment& segment);
-  [[nodiscard]] std::optional<SpillSeq> first_number(const Segment& segment);
+  [[nodiscard]] Tail read_tail(const Segment& segment) POSTRIDER_REQUIRES(mutex_);
+  [[nodiscard]] std::optional<SpillSeq> first_number(const Segment& segment) POSTRIDER_REQUIRES(mutex_);
+  /// Whether to count on from a number: it is not absurd, or known to have been given out.
+  [[nodiscard]] bool may_be_ours(SpillSeq number) const POSTRIDER_REQUIRES(mutex_);
 
   // Writing.
   /// What is staged belongs into another file.

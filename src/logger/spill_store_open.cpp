@@ -74,6 +74,10 @@ void SpillStore::adopt(const std::string& name, std::optional<SpillSeq> first) {
   bytes_ += static_cast<std::uint64_t>(size);
 }
 
+bool SpillStore::may_be_ours(SpillSeq number) const {
+  return number <= max_spill_seq || number < checkpoint_.known_end() || number < next_seq_.load();
+}
+
 SpillStore::Tail SpillStore::read_tail(const Segment& segment) {
   Tail tail;
   const SpillFile file(folder_, folder_.open(segment.name, SpillFolder::Mode::read));
@@ -106,9 +110,13 @@ SpillStore::Tail SpillStore::read_tail(const Segment& segment) {
         if (parsed.kind == SpillLine::Kind::corrupt && second != std::string_view::npos) {
           parsed = parse_spill_line(text.substr(second));
         }
-        if (parsed.kind == SpillLine::Kind::ours) {
+        if (parsed.kind == SpillLine::Kind::ours && may_be_ours(parsed.seq)) {
           tail.last = parsed.seq;
           return tail;
+        }
+        if (parsed.kind == SpillLine::Kind::ours) {
+          rest = rest.substr(0, before == std::string_view::npos ? 0 : before + 1);
+          continue;
         }
       }
       if (!marks.begins && !marks.ends) tail.foreign = true;
@@ -139,13 +147,14 @@ std::optional<SpillSeq> SpillStore::first_number(const Segment& segment) {
     const SpillLine line = parse_spill_line(text);
     // As in the tail: what damage broke in two is one event, and what it glued together is two.
     const SpillSeq before = std::max(begun, ended);
+    rest.remove_prefix(newline + 1);
+    if (line.kind == SpillLine::Kind::ours && !may_be_ours(line.seq)) continue;
     if (line.kind == SpillLine::Kind::ours) return line.seq > before ? line.seq - before : 0;
     if (line.kind == SpillLine::Kind::foreign) return std::nullopt;
     const LineMarks marks = marks_of(text);
     const SpillSeq glued = find_glued_line(text) != std::string_view::npos ? 1 : 0;
     begun += (marks.begins ? 1 : 0) + glued;
     ended += (marks.ends ? 1 : 0) + glued;
-    rest.remove_prefix(newline + 1);
   }
   return std::nullopt;
 }

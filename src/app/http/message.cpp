@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <boost/json.hpp>
 
+#include "core/utf8.hpp"
+
 namespace postrider::http {
 namespace {
 
@@ -98,17 +100,20 @@ std::string_view reason(int status) noexcept {
 }
 
 Response to_response(const Problem& problem) {
+  // A refusal may repeat what the client has sent, which need not be UTF-8; JSON must be.
   boost::json::object body;
   body["type"] = "urn:postrider:problem:" + problem.code;
   body["title"] = reason(problem.status);
   body["status"] = problem.status;
   body["code"] = problem.code;
-  if (!problem.detail.empty()) body["detail"] = problem.detail;
-  if (!problem.hint.empty()) body["hint"] = problem.hint;
+  if (!problem.detail.empty()) body["detail"] = utf8_repaired(problem.detail);
+  if (!problem.hint.empty()) body["hint"] = utf8_repaired(problem.hint);
   if (!problem.errors.empty()) {
     boost::json::array& errors = body["errors"].emplace_array();
     for (const FieldError& error : problem.errors) {
-      errors.push_back({{"field", error.field}, {"code", error.code}, {"detail", error.detail}});
+      errors.push_back({{"field", utf8_repaired(error.field)},
+                        {"code", error.code},
+                        {"detail", utf8_repaired(error.detail)}});
     }
   }
   return {.status = problem.status,
