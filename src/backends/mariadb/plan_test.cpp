@@ -37,7 +37,10 @@ class MariadbPlanTest : public MariadbPlanFixture {
     expect_plan(sql.retry, {1, "why", nullptr, 5, "e101", 1}, "outbox_event_id");
     expect_plan(sql.later, {nullptr, 5, "e101", 1}, "outbox_event_id");
     expect_plan(sql.bury, {1, "why", nullptr, "e101", 1}, "outbox_event_id");
-    expect_plan(sql.trim_attempts, {"e101", "e101"}, "PRIMARY");
+    const std::vector<Line> trim = explain(sql.trim_attempts, {"e101", "e101"});
+    ASSERT_EQ(trim.size(), 3U) << "the second reads the one row that the third finds";
+    EXPECT_EQ(trim[0].key, "PRIMARY");
+    EXPECT_EQ(trim[2].key, "PRIMARY");
     for (const std::size_t count : ListSql::sizes) {
       const auto with = [&](std::vector<Value> before, const auto& value_at, std::vector<Value> after = {}) {
         for (std::size_t i = 0; i < count; ++i) before.push_back(value_at(i));
