@@ -8,9 +8,11 @@ TSAN_SUPPRESSIONS = $(wildcard tests/support/tsan.supp)
 # ThreadSanitizer cannot start when the system spreads addresses too widely; not every container lets us ask it not to.
 NARROW = $(shell setarch -R true 2>/dev/null && echo setarch -R)
 LSAN_SUPPRESSIONS = $(wildcard tests/support/lsan.supp)
+FUZZERS = $(sort $(patsubst tests/fuzz/%_fuzz.cpp,%,$(wildcard tests/fuzz/*_fuzz.cpp)))
+SECONDS ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test sanitize bench deb lint format clean
+.PHONY: help demo test sanitize fuzz bench deb lint format clean
 
 help: ## say what there is
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -29,19 +31,27 @@ test: ## build and run all tests, against SQLite, PostgreSQL and MariaDB
 	scripts/with-servers --in-memory ctest --test-dir build/dev --output-on-failure -j2
 
 # What one sanitizer finds on two databases it finds on the third; memory errors of its own are looked for by conformance.
-sanitize: ## run the tests under address, undefined-behaviour and thread sanitizers
+sanitize: ## run the tests under address, undefined-behaviour and thread sanitizers, and each fuzzer for a moment
 	@scripts/setup test
 	cmake --preset asan
 	$(BUILD) asan -j$(JOBS) --target sanitized-tests
 	ASAN_OPTIONS=detect_leaks=1:check_initialization_order=1 \
 	LSAN_OPTIONS=$(if $(LSAN_SUPPRESSIONS),suppressions=$(CURDIR)/$(LSAN_SUPPRESSIONS)) \
 	UBSAN_OPTIONS=print_stacktrace=1 \
-	scripts/with-servers --in-memory ctest --test-dir build/asan -L 'unit|conformance|integration' \
+	scripts/with-servers --in-memory ctest --test-dir build/asan -L 'unit|conformance|integration|fuzz' \
 	  -E '^(integration|app|eventlog|daemon)\.mariadb$$' --output-on-failure -j2
 	cmake --preset tsan
 	$(BUILD) tsan -j$(JOBS) --target sanitized-tests
 	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1$(if $(TSAN_SUPPRESSIONS),:suppressions=$(CURDIR)/$(TSAN_SUPPRESSIONS)) \
 	scripts/with-servers --in-memory $(NARROW) ctest --test-dir build/tsan -L 'unit|integration' -E '\.mariadb$$' --output-on-failure -j2
+
+fuzz: ## let each fuzzer run for SECONDS=600; ONLY="spill tag" chooses
+	@scripts/setup test
+	cmake --preset asan
+	$(BUILD) asan -j$(JOBS) --target $(patsubst %,%_fuzz,$(or $(ONLY),$(FUZZERS)))
+	@for name in $(or $(ONLY),$(FUZZERS)); do \
+	  POSTRIDER_FUZZ_KEEP=1 UBSAN_OPTIONS=print_stacktrace=1 scripts/run-fuzzer build/asan/tests/fuzz/$${name}_fuzz \
+	    tests/fuzz/corpus/$$name build/fuzz/$$name $(SECONDS) || exit 1; done
 
 bench: ## run the benchmarks, JSON lines on stdout; ONLY="outbox queue.postgres" chooses
 	@scripts/setup test >&2

@@ -41,6 +41,11 @@ option(POSTRIDER_INSTALL "Make install rules" ${PROJECT_IS_TOP_LEVEL})
 option(POSTRIDER_WERROR "Treat warnings as errors" OFF)
 option(POSTRIDER_FAILPOINTS "Compile failpoints in, so that crash tests can kill the process at each" OFF)
 set(POSTRIDER_SANITIZE "" CACHE STRING "Sanitizers for every target, e.g. address,undefined or thread")
+option(POSTRIDER_FUZZ "Build the fuzzers of tests/fuzz; clang has what they need" OFF)
+if(POSTRIDER_FUZZ AND NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  message(FATAL_ERROR "POSTRIDER_FUZZ=ON needs clang, which brings libFuzzer, not ${CMAKE_CXX_COMPILER_ID}. "
+    "Use -DCMAKE_CXX_COMPILER=clang++-14, as the preset asan does, or leave the fuzzers out.")
+endif()
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

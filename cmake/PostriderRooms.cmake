@@ -25,6 +25,17 @@ if(PROJECT_IS_TOP_LEVEL AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   postrider_warnings(postrider_room_header)
 endif()
 
+# What fuzzers send their bytes into, below src/. They see which ways an input takes through these rooms; to watch the
+# others too would make every test of that build slower, and teach a fuzzer nothing.
+set(POSTRIDER_FUZZED_ROOMS core storage logger config app/http app/api app/config app/sinks)
+
+# postrider_watch_for_fuzzers(<folder> sources...): nothing unless the folder is one of those.
+function(postrider_watch_for_fuzzers folder)
+  if(POSTRIDER_FUZZ AND folder IN_LIST POSTRIDER_FUZZED_ROOMS)
+    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -fsanitize=fuzzer-no-link)
+  endif()
+endfunction()
+
 # postrider_room(<name> [DIR folder] [GENERATED sources...] [LINK libraries...])
 # makes the object library postrider_<name> from src/<folder>; nothing while the folder has no sources.
 function(postrider_room name)
@@ -33,6 +44,7 @@ function(postrider_room name)
     set(ARG_DIR ${name})
   endif()
   postrider_sources(sources "${PROJECT_SOURCE_DIR}/src/${ARG_DIR}")
+  postrider_watch_for_fuzzers("${ARG_DIR}" ${sources})
   list(APPEND sources ${ARG_GENERATED})
   if(NOT sources)
     return()
