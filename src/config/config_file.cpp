@@ -7,14 +7,30 @@
 #include <charconv>
 #include <fstream>
 #include <system_error>
+#include <vector>
 
 #include "core/nearest.hpp"
 #include "core/utf8.hpp"
 #include "postrider/error.hpp"
 
-// The headers alone, in this file alone: nobody has to link it.
+namespace {
+
+/// The parser has met something that it took for impossible.
+struct Impossible {};
+
+constexpr void require(bool holds) {
+  if (!holds) throw Impossible{};
+}
+
+}  // namespace
+
+// The headers alone, in this file alone: nobody has to link it. What the parser takes for granted does not
+// hold for every text ("[" at the end of a line): it shall neither end the process nor, in a release build,
+// go on all the same.
 #define TOML_HEADER_ONLY 1
 #define TOML_ENABLE_FORMATTERS 0
+#undef NDEBUG
+#define TOML_ASSERT(holds) ::require(static_cast<bool>(holds))
 #include <toml++/toml.h>
 
 namespace postrider::config {
@@ -37,6 +53,25 @@ unsigned line_of(const toml::source_region& place) {
 
 std::string hint_for(std::string_view nearest) {
   return nearest.empty() ? std::string() : "did you mean " + std::string(nearest) + "?";
+}
+
+/// The line that the parser does not get over. It reads from the first one on: as soon as that line is there,
+/// it fails.
+unsigned impossible_line(std::string_view text) {
+  std::vector<std::size_t> ends;
+  for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1))
+    ends.push_back(at + 1);
+  const auto gets_over = [&](std::size_t end) {
+    try {
+      (void)toml::parse(text.substr(0, end));
+    } catch (const toml::parse_error&) {
+      return true;  // what is cut off may be missing
+    } catch (const Impossible&) {
+      return false;
+    }
+    return true;
+  };
+  return static_cast<unsigned>(std::partition_point(ends.begin(), ends.end(), gets_over) - ends.begin()) + 1;
 }
 
 }  // namespace
@@ -108,6 +143,9 @@ ConfigFile ConfigFile::parse(std::string_view text, std::string name) {
   } catch (const toml::parse_error& error) {
     file.refuse(line_of(error.source()), "column " + std::to_string(error.source().begin.column) + ": " +
                                              utf8_repaired(error.description()));
+  } catch (const Impossible&) {
+    file.refuse(impossible_line(text), "this is no TOML", "the parser cannot make anything of it",
+                "a table's name stands between its brackets, on one line: [storage]");
   }
   const auto by_line = [](const auto& a, const auto& b) { return a.line < b.line; };
   std::stable_sort(file.values_.begin(), file.values_.end(), by_line);

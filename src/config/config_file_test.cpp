@@ -116,5 +116,13 @@ TEST(ConfigFileTest, RefusalsNameTheLineAndTheNearestName) {
   EXPECT_EQ(refusal([&] { file.refuse(3, "too much", "why"); }), "postrider: x.toml, line 3: too much: why");
 }
 
+// The parser asserts that a name follows: the process ended there.
+TEST(ConfigFileTest, ABracketWithoutANameOnItsLineIsRefusedWithItsLine) {
+  EXPECT_THAT(refused_text("[\n"), StartsWith("postrider: x.toml, line 1: this is no TOML"));
+  EXPECT_THAT(refused_text("a = 1\n\n[\n\n[[s[s"), HasSubstr("line 3: "));
+  EXPECT_THAT(refused_text("[a]\nb = \"\"\"\n[\n\"\"\"\nc = [\n1]\n[[\nd]]\n[\n"), HasSubstr("line 7: "));
+  EXPECT_THAT(refused_text("[\n"), HasSubstr("Hint: a table's name stands between its brackets"));
+}
+
 }  // namespace
 }  // namespace postrider::config
