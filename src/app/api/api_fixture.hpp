@@ -15,6 +15,7 @@
 #include "app/api/access.hpp"
 #include "app/api/routes.hpp"
 #include "app/http/router.hpp"
+#include "core/rfc3339.hpp"
 #include "support/backend.hpp"
 
 namespace postrider::api {
@@ -41,6 +42,11 @@ inline http::Response ask_router(const http::Router& router, http::Method method
                         .body = body},
                        http::Reply([&](http::Response response) { answer = std::move(response); }));
   return answer;
+}
+
+/// A time of an answer.
+inline TimePoint time_at(const json::object& answer, std::string_view member) {
+  return parse_time(std::string_view(answer.at(member).as_string())).value();
 }
 
 class ApiTest : public test::BackendTest {

@@ -274,7 +274,7 @@ TEST_P(AuditTest, WhatIsEndedInTheMiddleSaysHowFarItGot) {
   const auto end = child.wait();
   ASSERT_TRUE(end.has_value());
   EXPECT_FALSE(end->exited);
-  EXPECT_EQ(end->code, SIGINT) << "as the signal would have done it: " << end->text();
+  EXPECT_EQ(end->signal, SIGINT) << "as the signal would have done it: " << end->text();
   EXPECT_THAT(texts(), ElementsAre("interrupted: queue cancel --type Many (200 events or more)"));
   EXPECT_EQ(left(), 50);
 }
@@ -297,7 +297,7 @@ TEST(Audit, WhatHasNotBegunIsEndedAtOnce) {
   child.signal(SIGTERM);
   const auto end = child.wait();
   ASSERT_TRUE(end.has_value());
-  EXPECT_EQ(end->code, SIGTERM) << end->text();
+  EXPECT_EQ(end->signal, SIGTERM) << end->text();
 }
 
 TEST_P(AuditTest, WhatCannotBeWrittenDownIsDoneAndSaid) {
