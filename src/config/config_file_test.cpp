@@ -116,6 +116,14 @@ TEST(ConfigFileTest, RefusalsNameTheLineAndTheNearestName) {
   EXPECT_EQ(refusal([&] { file.refuse(3, "too much", "why"); }), "postrider: x.toml, line 3: too much: why");
 }
 
+// The parser did not know what to do with such a letter, where undefined behaviour is looked for.
+TEST(ConfigFileTest, ANameThatIsNotAsciiIsRefusedUnlessItIsQuoted) {
+  EXPECT_THAT(refused_text("a = 1\nGr\u00F6\u00DFe = 2\n"),
+              StartsWith("postrider: x.toml, line 2: column 3: "));
+  EXPECT_THAT(refused_text("[\u0416]\n"), HasSubstr("line 1: "));
+  EXPECT_EQ(refused_text("\"Gr\u00F6\u00DFe\" = \"\u0416\" # \u00FC\n"), "taken");
+}
+
 // The parser asserts that a name follows: the process ended there.
 TEST(ConfigFileTest, ABracketWithoutANameOnItsLineIsRefusedWithItsLine) {
   EXPECT_THAT(refused_text("[\n"), StartsWith("postrider: x.toml, line 1: this is no TOML"));
