@@ -227,6 +227,7 @@ TokenRecord remove_token(const std::string& path, std::string_view name) {
       std::find_if(all.begin(), all.end(), [&](const TokenRecord& one) { return one.name == name; });
   if (found == all.end()) {
     std::vector<std::string_view> names;
+    names.reserve(all.size());
     for (const TokenRecord& one : all) names.push_back(one.name);
     const std::string_view nearest = nearest_of(name, names);
     throw Error(ErrorCode::invalid_argument, "cannot revoke the token of '" + std::string(name) + "'",
