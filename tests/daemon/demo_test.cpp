@@ -43,8 +43,9 @@ class Demo : public ::testing::Test {
       return entry.path().filename().string().starts_with("postrider-demo-");
     });
   }
-  /// The program on a terminal of its own; what is written to it is typed there. Without a shell between the two: a
-  /// dash, which script takes when SHELL is not set, would die of the Ctrl-C itself and end the terminal too early.
+  /// The program on a terminal of its own; what is written to it is typed there. Without a shell between the
+  /// two: a dash, which script takes when SHELL is not set, would die of the Ctrl-C itself and end the
+  /// terminal too early.
   [[nodiscard]] static std::string on_terminal(const std::string& options) {
     return "exec script -qec 'exec " + program_path() + " demo " + options + "' /dev/null";
   }
