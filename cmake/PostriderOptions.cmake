@@ -65,7 +65,7 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     # Precompiled headers are cached only with these two. What one clone of the project compiled serves the others:
     # paths below it count from its root, also in what debuggers read.
     set(CMAKE_CXX_COMPILER_LAUNCHER
-        "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}"
+        "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}"
         "${CCACHE_PROGRAM}")
     add_compile_options("-ffile-prefix-map=${PROJECT_SOURCE_DIR}=.")
     add_compile_options("$<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>")
@@ -94,7 +94,7 @@ function(postrider_warnings target)
     -Wno-missing-field-initializers
     $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op>
     # g++ 12 reports these falsely inside its own library once it inlines std::string and std::variant.
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-maybe-uninitialized>
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds>
     $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
     $<$<BOOL:${POSTRIDER_WERROR}>:-Werror>)
 endfunction()
