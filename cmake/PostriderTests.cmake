@@ -9,17 +9,27 @@ endif()
 
 set(POSTRIDER_RUN_GTEST "${PROJECT_SOURCE_DIR}/scripts/run-gtest")
 
+# Where the code under test is optimised, the tests are not: it would take a third of their compilation, and they run once.
+function(postrider_test_options target)
+  postrider_warnings(${target})
+  target_compile_options(${target} PRIVATE -O0)
+endfunction()
+
 # One precompiled header for all test executables. It belongs to an executable, because objects of libraries are
-# compiled with other flags (-fPIC, not -fPIE).
+# compiled with other flags (-fPIC, not -fPIE). With g++ alone, as in PostriderRooms.cmake; and what clang has compiled
+# behind one, no compiler cache gives to another clone.
 function(postrider_test_header)
+  if(NOT POSTRIDER_PRECOMPILE)
+    return()
+  endif()
   set(source "${PROJECT_BINARY_DIR}/generated/test_header.cpp")
   file(CONFIGURE OUTPUT "${source}" CONTENT "int main() {}\n" @ONLY)
   add_executable(postrider_test_header EXCLUDE_FROM_ALL "${source}")
-  target_link_libraries(postrider_test_header PRIVATE GTest::gtest GTest::gmock rapidcheck Threads::Threads)
+  target_link_libraries(postrider_test_header PRIVATE GTest::gtest GTest::gmock rapidcheck Boost::json Threads::Threads)
   target_precompile_headers(postrider_test_header PRIVATE
-    <atomic> <chrono> <functional> <future> <memory> <mutex> <optional> <span> <string> <string_view> <thread>
-    <variant> <vector> <gmock/gmock.h> <gtest/gtest.h> <rapidcheck.h> <rapidcheck/gtest.h>)
-  postrider_warnings(postrider_test_header)
+    <atomic> <chrono> <filesystem> <functional> <future> <memory> <mutex> <optional> <span> <string> <string_view> <thread>
+    <variant> <vector> <boost/json.hpp> <gmock/gmock.h> <gtest/gtest.h> <rapidcheck.h> <rapidcheck/gtest.h>)
+  postrider_test_options(postrider_test_header)
 endfunction()
 
 # What `make sanitize` builds: the tests under the labels that it runs, and nothing else.
@@ -42,8 +52,10 @@ function(postrider_test name)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${name} PRIVATE
     postrider_test_support GTest::gmock GTest::gtest GTest::gtest_main rapidcheck Boost::json ${ARG_LINK})
-  target_precompile_headers(${name} REUSE_FROM postrider_test_header)
-  postrider_warnings(${name})
+  if(POSTRIDER_PRECOMPILE)
+    target_precompile_headers(${name} REUSE_FROM postrider_test_header)
+  endif()
+  postrider_test_options(${name})
 endfunction()
 
 # postrider_add_entry(<entry> <executable> LABEL label [FILTER filter] [NEEDS variable] [TIMEOUT s])

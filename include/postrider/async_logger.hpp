@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
@@ -71,7 +72,7 @@ enum class RingMode : std::uint8_t {
 /// Who gives way when there is no room left. An event meets up to three limits: the ring of its thread
 /// (`ring_bytes`), the queue (`queue_capacity`: of the senders, and as much again before the disk), and the
 /// spill files (`max_spillover_events`, `max_spillover_bytes`). Whatever the policy, what finds the queue of
-/// the senders full goes to disk; without a spill folder it is lost.
+/// the senders full, or most of its ring, goes to disk; without a spill folder it waits in the ring.
 enum class FullPolicy : std::uint8_t {
   /// The event that finds no room is lost. Ring: `log()` returns false at once. Queue before the disk: those
   /// that come. Disk: those that are to be written; what is there stays.
@@ -196,6 +197,9 @@ class AsyncEventLogger {
   bool log(const EventLogEntry& entry) noexcept;
   /// Returns how many were taken.
   std::size_t log(std::span<const EventLogEntry> entries) noexcept;
+  std::size_t log(std::initializer_list<EventLogEntry> entries) noexcept {
+    return log(std::span(entries.begin(), entries.size()));
+  }
 
   /// Waits until everything logged before is delivered, on disk, dead or counted as lost: nothing of it is in
   /// memory alone. False when `timeout` passed before.

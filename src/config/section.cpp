@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/section.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -72,6 +73,9 @@ bool refers(std::string_view text) {
 
 /// The first bytes of a file, one more than a secret may have; nothing when it cannot be read.
 std::optional<std::string> beginning_of(const std::string& path) {
+  // A pipe would keep us waiting for somebody who writes into it.
+  struct stat facts {};
+  if (::stat(path.c_str(), &facts) != 0 || S_ISFIFO(facts.st_mode)) return std::nullopt;
   std::ifstream file(path, std::ios::binary);
   std::string content(largest_secret + 1, '\0');
   // A folder can be opened as well.

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <cstdlib>
@@ -165,6 +166,10 @@ TEST_F(SectionTest, AFolderIsNoSecret) {
   EXPECT_THAT(refusal("[storage]\npassword = \"${file:" + folder.file("") + "}\"\n"),
               HasSubstr("' cannot be read"));
   EXPECT_THAT(refusal("[storage]\npassword = \"${file:/dev/zero}\"\n"), HasSubstr("is larger than 64 KiB"));
+  ASSERT_EQ(::mkfifo(folder.file("pipe").c_str(), 0600), 0);
+  EXPECT_THAT(refusal("[storage]\npassword = \"${file:" + folder.file("pipe") + "}\"\n"),
+              HasSubstr("' cannot be read"))
+      << "nobody writes into it";
 }
 
 TEST_F(SectionTest, RefusesWithTheLineAndTheNearestName) {

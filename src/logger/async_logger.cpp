@@ -10,6 +10,7 @@
 
 #include "core/failpoint.hpp"
 #include "core/periodic_task.hpp"
+#include "core/wording.hpp"
 #include "logger/asymmetric_fence.hpp"
 #include "logger/drain.hpp"
 #include "logger/fork_count.hpp"
@@ -66,6 +67,10 @@ struct AsyncEventLogger::Parts {
       folder = open_spill_folder(options.spillover_path);
       failpoint("logger.start.folder");
       store.emplace(*folder, limits_of(options), options.log, *options.clock);
+      if (store->recovered() > 0) {
+        options.log(LogLevel::info, "postrider: " + counted(store->recovered(), "event") +
+                                        " of the last process were found in " + options.spillover_path);
+      }
       failpoint("logger.start.recovered");
       writer.emplace(*store, ledger, options);
     }
@@ -125,8 +130,7 @@ struct AsyncEventLogger::Parts {
   bool log_slowly(Lane* lane, const EventLogEntry& entry, std::int64_t stamp) noexcept;
   /// Something damaged was found in a ring; only a folder can have rings to find.
   void set_aside(std::string_view line) {
-    (void)store->quarantine().append(line, options.fsync != FsyncMode::none);
-    ledger.quarantined(1);
+    if (store->quarantine().append(line, options.fsync != FsyncMode::none)) ledger.quarantined(1);
   }
   void look_after_rings() {
     if (!lanes->files_are_gone()) return;
@@ -274,6 +278,12 @@ void AsyncEventLogger::replay_soon() {
 
 void AsyncEventLogger::shutdown() {
   if (parts_->forked()) return;
+  if (Ledger::telling()) {
+    // This thread is one of those that a shutdown waits for, or holds up one of them.
+    parts_->options.log(LogLevel::error,
+                        "postrider: shutdown() was called by on_loss, and does nothing there");
+    return;
+  }
   std::call_once(parts_->ended, [this] { parts_->shutdown(); });
 }
 
@@ -313,6 +323,7 @@ void AsyncEventLogger::Parts::shutdown() noexcept {
   options.metrics->record_logger(books);
   const LogLevel level = books.all_lost() > 0 ? LogLevel::warning : LogLevel::info;
   options.log(level, "postrider: the logger has ended: " + std::to_string(books.logged) + " logged, " +
+                         (books.recovered > 0 ? std::to_string(books.recovered) + " found, " : "") +
                          std::to_string(books.delivered) + " delivered, " + std::to_string(books.dead) +
                          " dead, " + std::to_string(books.all_lost()) + " lost, " +
                          std::to_string(books.pending()) + " kept for the next start");

@@ -70,6 +70,52 @@ TEST_F(Backpressure, ABurstThatFindsQueueAndDiskBusyWaitsInItsRing) {
   expect_nothing_lost(logger);
 }
 
+/// What waits in the queue holds its place in the ring: with large events the ring is full long before the
+/// queue is.
+TEST_F(Backpressure, LargeEventsGoToDiskBeforeTheirRingIsFull) {
+  LoggerOptions slow = options();
+  slow.full_policy = FullPolicy::block;
+  slow.block_timeout = 5s;
+  slow.queue_capacity = 10'000;
+  slow.max_spillover_bytes = 1 << 30;
+  client->hang();
+  AsyncEventLogger logger(client, slow);
+  constexpr std::size_t events = 1500;  // 12 MB through a ring of 4
+  for (std::size_t i = 1; i <= events; ++i) {
+    EventLogEntry entry = numbered(i);
+    entry.extra("ballast", std::string(8000, 'x'));
+    ASSERT_TRUE(logger.log(entry)) << i;
+  }
+  EXPECT_GT(logger.stats().spilled, events / 2);
+  client->release();
+  ASSERT_TRUE(logger.flush(60s));
+  logger.replay_soon();
+  ASSERT_TRUE(await_empty_disk(logger));
+  EXPECT_THAT(client->details(), UnorderedElementsAreArray(numbers(1, events)));
+  expect_nothing_lost(logger);
+}
+
+/// A retry that is far away holds its chunk of the ring.
+TEST_F(Backpressure, RetriesThatWaitDoNotFillTheRing) {
+  LoggerOptions slow = options();
+  slow.full_policy = FullPolicy::block;
+  slow.block_timeout = 5s;
+  slow.max_retries = 10;
+  slow.base_retry_delay = slow.max_retry_delay = 1h;
+  slow.circuit_breaker_threshold = 1000;
+  slow.retry_budget = 10;
+  slow.max_spillover_bytes = 1 << 30;
+  client->down();
+  AsyncEventLogger logger(client, slow);
+  for (std::size_t i = 1; i <= 1500; ++i) {
+    EventLogEntry entry = numbered(i);
+    entry.extra("ballast", std::string(8000, 'x'));
+    ASSERT_TRUE(logger.log(entry)) << i;
+  }
+  EXPECT_GT(logger.stats().spilled, 0U);
+  EXPECT_EQ(logger.stats().all_lost(), 0U);
+}
+
 TEST_F(Backpressure, AnOpenCircuitAndABusyDiskLoseNothing) {
   LoggerOptions small = direct();
   small.queue_capacity = 5;

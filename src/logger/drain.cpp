@@ -183,8 +183,12 @@ std::size_t Drain::collect(bool& blocked) {
 bool Drain::hand_over() {
   const auto rest = [&] { return std::span<const EventRef>(collected_).subspan(handed_); };
   if (rest().empty()) return true;
-  handed_ += outlet_.queue.push(rest());
-  if (!rest().empty() && outlet_.writer != nullptr) handed_ += outlet_.writer->take(rest());
+  // All of them are of one ring. What waits for a sender holds its place there: when little is left of the
+  // ring, the queue may have room for more events, but the ring has not.
+  const bool crowded = outlet_.writer != nullptr && rest().front().lane->crowded();
+  if (crowded) handed_ += outlet_.writer->take(rest());
+  if (!rest().empty()) handed_ += outlet_.queue.push(rest());
+  if (!crowded && !rest().empty() && outlet_.writer != nullptr) handed_ += outlet_.writer->take(rest());
   failpoint("logger.queued");
   if (!rest().empty()) return false;
   collected_.clear();

@@ -10,9 +10,9 @@
 
 namespace postrider::logger {
 
-/// Collects what threads have logged, and hands it to the senders; to the disk when they have no room. While
-/// neither has any, it leaves events in their rings: when these are full, `log()` refuses, and its caller
-/// knows. One thread.
+/// Collects what threads have logged, and hands it to the senders; to the disk when they have no room, or
+/// when most of a thread's ring is full of what waits for them. While neither has any, it leaves events in
+/// their rings: when these are full, `log()` refuses, and its caller knows. One thread.
 ///
 /// Threads that log do not wake it for each event. It says how many unseen events of one thread it wants to
 /// be woken for: the first after a pause, then full batches; in between it looks by itself.

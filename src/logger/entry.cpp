@@ -144,7 +144,7 @@ EventLogEntry& EventLogEntry::extra(std::string_view name, double value) {
 }
 
 EventLogEntry& EventLogEntry::extra_json(std::string_view name, std::string_view json) {
-  constexpr std::size_t depth = 32;
+  constexpr std::size_t depth = 31;  // the event around it is one level more
   if (const auto fault = json_fault(json, depth)) {
     throw Error(ErrorCode::invalid_argument, "the extra '" + utf8_repaired(name) + "' is no JSON", *fault);
   }

@@ -104,6 +104,13 @@ void Lane::begin_chunk(std::uint32_t index) noexcept {
   write_chunk_ = index;
 }
 
+bool Lane::crowded() const noexcept {
+  std::uint32_t used = 0;
+  for (std::uint32_t i = 0; i < chunk_count_; ++i)
+    used += controls_[i].used.load(std::memory_order_relaxed) ? 1 : 0;
+  return 4 * used >= 3 * chunk_count_;
+}
+
 bool Lane::next_chunk(std::uint32_t need) noexcept {
   if (need > chunk_bytes_ - sizeof(ChunkHead)) return false;
   // The lowest free one: what was used a moment ago is still in the cache.

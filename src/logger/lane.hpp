@@ -136,6 +136,8 @@ class Lane {
 
   // The draining thread's.
 
+  /// Three quarters of the ring are in use.
+  [[nodiscard]] bool crowded() const noexcept;
   /// Calls `take(EventRef)` for up to `max` records. Returns how many; they are unseen until `seen`.
   template <class Take>
   std::size_t drain(std::size_t max, const Take& take) {

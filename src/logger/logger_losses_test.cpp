@@ -52,7 +52,7 @@ TEST_F(LoggerLosses, SpilloverQueueFullWhenTheRingIs) {
 }
 
 TEST_F(LoggerLosses, BlockWaitsForRoomInTheRing) {
-  LoggerOptions tiny = options();
+  LoggerOptions tiny = options(false);
   tiny.ring_bytes = 64 * 1024;
   tiny.full_policy = FullPolicy::block;
   tiny.block_timeout = 60s;

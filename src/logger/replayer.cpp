@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/failpoint.hpp"
+#include "core/wording.hpp"
 
 namespace postrider::logger {
 namespace {
@@ -224,15 +225,17 @@ void Replayer::settled(std::size_t index, const SendItem& item) {
 
 void Replayer::commit(std::size_t count) {
   // Into the books first: no event is ever in none.
-  const SpillReader::Committed committed = reader_.preview(batch_, count);
-  outlet_.ledger.lost_unseen(committed.lost, LossReason::corrupted);
+  outlet_.ledger.lost_unseen(reader_.preview(batch_, count).lost, LossReason::corrupted);
+  const SpillReader::Committed committed = reader_.commit(batch_, count);
   outlet_.ledger.quarantined(committed.quarantined);
-  reader_.commit(batch_, count);
-  if (committed.lost > 0 || committed.quarantined > 0) {
-    outlet_.options.log(LogLevel::error,
-                        "postrider: the spill files are damaged: " + std::to_string(committed.lost) +
-                            " events lost, " + std::to_string(committed.quarantined) +
-                            " lines put into the quarantine");
+  if (committed.lost + committed.quarantined + committed.discarded > 0) {
+    outlet_.options.log(
+        LogLevel::error,
+        "postrider: the spill files are damaged: " + counted(committed.lost, "event") + " lost, " +
+            counted(committed.quarantined, "line") + " put into the quarantine" +
+            (committed.discarded == 0 ? std::string()
+                                      : "; for " + counted(committed.discarded, "line") +
+                                            " there was no room in it: it is full, or cannot be written"));
   }
   outlet_.writer->room_made();
   failpoint("logger.replay.committed");

@@ -78,7 +78,12 @@ class Switchboard {
     action.sa_handler = on_signal;
     ::sigemptyset(&action.sa_mask);
     action.sa_flags = SA_RESTART;
-    for (std::size_t i = 0; i < hooked.size(); ++i) ::sigaction(hooked.at(i), &action, &before.at(i));
+    for (std::size_t i = 0; i < hooked.size(); ++i) {
+      ::sigaction(hooked.at(i), nullptr, &before.at(i));
+      // Who ignores a signal goes on after it, and wants to log: a shell starts what runs in the background
+      // so.
+      if (before.at(i).sa_handler != SIG_IGN) ::sigaction(hooked.at(i), &action, nullptr);
+    }
   }
   void uninstall() POSTRIDER_REQUIRES(lifecycle_) {
     if (!thread_.joinable()) return;

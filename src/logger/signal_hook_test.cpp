@@ -56,6 +56,25 @@ TEST(SignalHookTest, EachRunsInItsTurnBeforeTheSignalDoesWhatItDid) {
   EXPECT_EQ(handled, 1);
 }
 
+TEST(SignalHookTest, ASignalThatIsIgnoredStaysSo) {
+  struct sigaction ignore {};
+  struct sigaction before {};
+  ignore.sa_handler = SIG_IGN;
+  ::sigaction(SIGINT, &ignore, &before);
+  {
+    const OwnHandler own;
+    std::promise<int> ran;
+    const SignalHook hook([&] { ran.set_value(1); });
+    ASSERT_EQ(::raise(SIGINT), 0);
+    struct sigaction now {};
+    ::sigaction(SIGINT, nullptr, &now);
+    EXPECT_EQ(now.sa_handler, SIG_IGN);
+    ASSERT_EQ(::raise(SIGTERM), 0);
+    ASSERT_EQ(ran.get_future().wait_for(30s), std::future_status::ready) << "once, for the other signal";
+  }
+  ::sigaction(SIGINT, &before, nullptr);
+}
+
 TEST(SignalHookTest, AfterTheLastOneTheSignalsAreAsBefore) {
   const OwnHandler own;
   bool ran = false;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "logger/spill_fixture.hpp"
+#include "postrider/error.hpp"
 #include "support/crash_run.hpp"
 
 namespace postrider::logger {
@@ -188,6 +189,50 @@ TEST_P(SpillFault, AFaultAndThenAPowerCutLosesNothingThatWasSynced) {
     }
     expect_all_there(folder, done, "power cut after a fault at call " + std::to_string(at));
   }
+}
+
+/// What the last process has left is read at the start. Either all of that can be done, or the logger does
+/// not start: what it passes over would never be replayed.
+TEST(SpillDamageTest, AFaultAtTheStartLosesNothingThatWasThere) {
+  const auto fill = [](SimFolder& folder) {
+    SpillStore store(folder, small_segments, silent);
+    write_events(store, 1, 14);
+    SpillReader reader(store);
+    SpillBatch batch;
+    ASSERT_TRUE(reader.read(batch, 2, 1 << 20));
+    (void)reader.commit(batch, 2);
+  };
+  std::size_t calls = 0;
+  {
+    SimFolder folder;
+    fill(folder);
+    const std::size_t before = folder.calls();
+    const SpillStore store(folder, small_segments, silent);
+    calls = folder.calls() - before;
+  }
+  ASSERT_GT(calls, 5U);
+  std::size_t refused = 0;
+  for (std::size_t at = 1; at <= calls; ++at) {
+    SimFolder folder;
+    fill(folder);
+    folder.plan({.at = at, .error = EACCES});
+    Scenario done;
+    done.kept = keys(3, 14);
+    try {
+      SpillStore store(folder, small_segments, silent);
+      folder.plan({});
+      ASSERT_EQ(write_events(store, 99, 99), keys(99, 99));
+      done.kept.emplace_back("key-99");
+      const ReadAll read = read_all(store);
+      done.replayed = read.keys;
+      ASSERT_EQ(read.lost, 0U) << "call " << at;
+    } catch (const Error&) {
+      ++refused;
+      folder.plan({});
+    }
+    expect_all_there(folder, done, "fault at call " + std::to_string(at));
+  }
+  EXPECT_GT(refused, 0U);
 }
 
 TEST(SpillDamageTest, APowerCutWithoutSyncLosesTheUnsyncedEventsOnly) {

@@ -199,9 +199,11 @@ SpillReader::Committed SpillReader::commit(const SpillBatch& batch, std::size_t 
   const bool all = count >= batch.items.size();
   const std::uint64_t offset = all ? batch.end_offset : batch.items[count].offset;
   const SpillSeq seq = all ? batch.end_seq : batch.items[count].expected;
-  const Committed done = preview(batch, count);
-  for (std::size_t i = 0; i < done.quarantined; ++i) {
-    store_.quarantine().append(batch.fragments[i].bytes, store_.limits().durable);
+  Committed done = preview(batch, count);
+  const std::uint64_t damaged = std::exchange(done.quarantined, 0);
+  for (std::size_t i = 0; i < damaged; ++i) {
+    const bool kept = store_.quarantine().append(batch.fragments[i].bytes, store_.limits().durable);
+    ++(kept ? done.quarantined : done.discarded);
   }
   for (std::size_t i = 0; i < std::min(count, batch.items.size()); ++i) {
     const SpillBatch::Item& item = batch.items[i];

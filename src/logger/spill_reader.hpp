@@ -46,6 +46,7 @@ class SpillReader {
   struct Committed {
     std::uint64_t lost = 0;         ///< events that damage has taken
     std::uint64_t quarantined = 0;  ///< damaged lines that were set aside
+    std::uint64_t discarded = 0;    ///< those for which the quarantine had no room
   };
 
   explicit SpillReader(SpillStore& store);

@@ -10,6 +10,7 @@
 
 #include "logger/logger_fixture.hpp"
 #include "logger/spill_fixture.hpp"
+#include "logger/spill_names.hpp"
 #include "support/crash_run.hpp"
 
 namespace postrider::logger {
@@ -162,6 +163,26 @@ TEST(SpillRemovedTest, AnotherFileInThePlaceOfOursIsKeptAndOursIsSaved) {
   folder.put(active, "somebody's third\n");
   EXPECT_EQ(write_events(store, 8, 9), keys(8, 9));
   EXPECT_EQ(read_all(store).keys, keys(8, 9));
+}
+
+TEST(SpillRemovedTest, AFileWhereOursIsGoingToBeIsKept) {
+  SimFolder folder;
+  SpillLimits limits = small_segments;
+  limits.durable = false;
+  SpillStore store(folder, limits, silent);
+  write_events(store, 1, 1);
+  const std::string number = segment_name(1, 0);
+  folder.put(number, "somebody's\n");
+  folder.put(replay_name, "somebody's too\n");
+  write_events(store, 2, 30);
+  EXPECT_EQ(folder.content(number), "somebody's\n") << "the first full file has another name";
+  EXPECT_EQ(read_all(store).keys, keys(1, 30));
+  EXPECT_EQ(folder.content(number), "somebody's\n");
+  EXPECT_EQ(folder.content(replay_name), "somebody's too\n");
+  // One that is replayed while it is still written.
+  write_events(store, 31, 32);
+  EXPECT_EQ(read_all(store).keys, keys(31, 32));
+  EXPECT_EQ(folder.content(replay_name), "somebody's too\n");
 }
 
 TEST(SpillRemovedTest, AFullFileThatIsReplacedIsReadAsItIsAndWhatIsMissingIsCounted) {

@@ -57,7 +57,7 @@ int SpillStore::append_staged() {
         const MutexLock lock(mutex_);
         unsynced_.push_back({segments_.back().id, std::move(active_), active_size_});
       }
-      seal(nullptr);
+      seal(false);
     }
     error = open_active(next_seq_.load());
     if (error == 0) error = append_all(folder_, active_.get(), staged_.view());
@@ -66,7 +66,7 @@ int SpillStore::append_staged() {
     // What was written of it must not stay: half a line, or lines of events that count as lost.
     const bool undone = folder_.truncate(active_.get(), active_size_) == 0;
     if (undone && (error == -ENOSPC || error == -EDQUOT)) break;
-    seal(nullptr);
+    seal(false);
   }
   return error;
 }
@@ -144,18 +144,27 @@ int SpillStore::open_active(SpillSeq first) {
   return 0;
 }
 
+bool SpillStore::is_known(std::string_view name) const {
+  return std::any_of(segments_.begin(), segments_.end(),
+                     [&](const Segment& segment) { return segment.name == name; });
+}
+
+bool SpillStore::is_free(const std::string& name) {
+  FileMark other;
+  return !is_known(name) && folder_.mark(name, other) == -ENOENT;
+}
+
 std::string SpillStore::free_name(SpillSeq first) {
-  // Only files without an event of ours share their first number; another one's name must never be taken.
+  // Only files without an event of ours share their first number; another one's name must never be taken, be
+  // it of ours, one that could not be read, or one that somebody put there meanwhile.
   unsigned turn = 0;
   for (bool taken = true; taken && turn < 9999; turn += taken ? 1 : 0) {
-    const std::string name = segment_name(first, turn);
-    taken = false;
-    for (const Segment& segment : segments_) taken = taken || segment.name == name;
+    taken = !is_free(segment_name(first, turn));
   }
   return segment_name(first, turn);
 }
 
-void SpillStore::seal(const char* new_name) {
+void SpillStore::seal(bool for_replay) {
   active_.reset();
   const MutexLock lock(mutex_);
   last_is_active_ = false;
@@ -166,7 +175,7 @@ void SpillStore::seal(const char* new_name) {
     if (error == 0 || error == -ENOENT) segments_.pop_back();
     return;
   }
-  const std::string name = new_name != nullptr ? new_name : free_name(segment.first);
+  const std::string name = for_replay && is_free(replay_name) ? replay_name : free_name(segment.first);
   if (const int error = folder_.rename(active_name, name); error != 0) {
     news_.failed(DiskTask::rename, "cannot rename a full file", error);
     return;
@@ -249,6 +258,7 @@ void SpillStore::sync_active() {
     got += static_cast<std::size_t>(more);
   }
   const SpillSeq first = synced_seq_;
+  if (got == lines.size() && !are_ours(lines, first, end)) return replace_active();
   // The old file keeps what was synced, in fact or at least in the books.
   if (const int cut = folder_.truncate(active_.get(), synced_size_); cut != 0) {
     news_.failed(DiskTask::sync, "cannot cut off what is in doubt", cut);
@@ -260,7 +270,7 @@ void SpillStore::sync_active() {
     segment.end = first;
     bytes_ -= lines.size();
   }
-  seal(nullptr);
+  seal(false);
   if (got == lines.size() && rewrite(lines, first, end)) return;
   give_up(first, end);
   unkept_ += end - first;
@@ -282,7 +292,7 @@ void SpillStore::give_up(SpillSeq first, SpillSeq end) {
   }
 }
 
-bool SpillStore::rewrite(std::string_view lines, SpillSeq first, SpillSeq end) {
+bool SpillStore::are_ours(std::string_view lines, SpillSeq first, SpillSeq end) {
   SpillSeq expected = first;
   for (std::string_view rest = lines; !rest.empty(); ++expected) {
     const std::size_t newline = rest.find('\n');
@@ -291,7 +301,25 @@ bool SpillStore::rewrite(std::string_view lines, SpillSeq first, SpillSeq end) {
       return false;
     rest.remove_prefix(newline + 1);
   }
-  if (expected != end || open_active(first) != 0) return false;
+  return expected == end;
+}
+
+void SpillStore::replace_active() {
+  const SpillFile file = std::move(active_);
+  const std::uint64_t size = active_size_;
+  const std::uint64_t id = [this] {
+    const MutexLock lock(mutex_);
+    return segments_.back().id;
+  }();
+  seal(false);
+  if (!replace_sealed(id, file.get(), size)) {
+    news_.failed(DiskTask::sync, "a sync failed; a power cut would take the events of a file", -EIO);
+  }
+  folder_dirty_ = folder_.sync_folder() != 0;
+}
+
+bool SpillStore::rewrite(std::string_view lines, SpillSeq first, SpillSeq end) {
+  if (open_active(first) != 0) return false;
   if (append_all(folder_, active_.get(), lines) == 0 && folder_.sync(active_.get()) == 0 &&
       folder_.sync_folder() == 0) {
     active_size_ = synced_size_ = lines.size();
@@ -305,7 +333,7 @@ bool SpillStore::rewrite(std::string_view lines, SpillSeq first, SpillSeq end) {
   }
   if (folder_.truncate(active_.get(), 0) != 0)
     news_.failed(DiskTask::sync, "cannot undo a failed write", -EIO);
-  seal(nullptr);
+  seal(false);
   return false;
 }
 
@@ -319,7 +347,7 @@ std::uint64_t SpillStore::drop_oldest() {
     only_active = last_is_active_ && segments_.size() == first + 1;
     if (only_active && segments_.back().bytes == 0) return 0;
   }
-  if (only_active) seal(nullptr);
+  if (only_active) seal(false);
   const MutexLock lock(mutex_);
   const std::size_t index = reading_ != 0 ? 1 : 0;
   if (index >= segments_.size()) return 0;
@@ -344,14 +372,15 @@ std::optional<SpillStore::Opened> SpillStore::open_front() {
     }
     if (front_is_active) {
       sync_active();  // what it cannot keep, the writer hears of at its next sync
-      if (active_.is_open()) seal(replay_name);
+      if (active_.is_open()) seal(true);
     }
     const MutexLock lock(mutex_);
     if (segments_.empty()) return std::nullopt;
     Segment& segment = segments_.front();
     // The name is for people and for the other system's reader; a file that cannot be renamed is read as it
     // is.
-    if (segment.name != replay_name && folder_.rename(segment.name, replay_name) == 0) {
+    if (segment.name != replay_name && is_free(replay_name) &&
+        folder_.rename(segment.name, replay_name) == 0) {
       segment.name = replay_name;
       folder_dirty_ = true;
     }

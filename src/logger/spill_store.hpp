@@ -147,6 +147,7 @@ class SpillStore {
     bool foreign = false;          // another system wrote behind our last line
     SpillSeq damaged = 0;          // events behind it that are there, but not whole
   };
+  /// This one and the next throw Error when the file cannot be read.
   [[nodiscard]] Tail read_tail(const Segment& segment) POSTRIDER_REQUIRES(mutex_);
   [[nodiscard]] std::optional<SpillSeq> first_number(const Segment& segment) POSTRIDER_REQUIRES(mutex_);
   /// Whether to count on from a number: it is not absurd, or known to have been given out.
@@ -156,8 +157,12 @@ class SpillStore {
   /// What is staged belongs into another file.
   [[nodiscard]] bool active_is_full() POSTRIDER_REQUIRES(append_mutex_) POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] int open_active(SpillSeq first) POSTRIDER_REQUIRES(append_mutex_);
-  /// Closes the active file and gives it another name. It stays where it is when that fails.
-  void seal(const char* new_name) POSTRIDER_REQUIRES(append_mutex_);
+  /// Closes the active file and gives it another name: that of the file being replayed, or a number. It stays
+  /// where it is when that fails.
+  void seal(bool for_replay) POSTRIDER_REQUIRES(append_mutex_);
+  [[nodiscard]] bool is_known(std::string_view name) const POSTRIDER_REQUIRES(mutex_);
+  /// There is no file of this name, also none that is not known: nothing is ever renamed onto another file.
+  [[nodiscard]] bool is_free(const std::string& name) POSTRIDER_REQUIRES(mutex_);
   [[nodiscard]] std::string free_name(SpillSeq first) POSTRIDER_REQUIRES(mutex_);
   /// What cannot be kept is added to `unkept_`.
   void sync_active() POSTRIDER_REQUIRES(append_mutex_);
@@ -171,6 +176,10 @@ class SpillStore {
   void save_gaps() POSTRIDER_EXCLUDES(mutex_);
   /// These numbers belong to no event any more; readers must not take them for damage.
   void give_up(SpillSeq first, SpillSeq end) POSTRIDER_REQUIRES(append_mutex_);
+  /// All of them, without a gap, and nothing else.
+  [[nodiscard]] static bool are_ours(std::string_view lines, SpillSeq first, SpillSeq end);
+  /// A file of an earlier process with lines of somebody else among ours is copied as a whole.
+  void replace_active() POSTRIDER_REQUIRES(append_mutex_);
   [[nodiscard]] bool rewrite(std::string_view lines, SpillSeq first, SpillSeq end)
       POSTRIDER_REQUIRES(append_mutex_);
 
@@ -226,7 +235,6 @@ class SpillStore {
     std::uint64_t size;
   };
   std::deque<Sealed> unsynced_ POSTRIDER_GUARDED_BY(append_mutex_);
-  bool unreadable_ POSTRIDER_GUARDED_BY(append_mutex_) = false;  // a file was there, and could not be opened
   std::atomic<bool> folder_dirty_{false};  // files were made, renamed or removed since the last sync
   std::uint64_t unkept_ POSTRIDER_GUARDED_BY(append_mutex_) = 0;
 

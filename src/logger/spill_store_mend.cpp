@@ -7,6 +7,7 @@
 #include "core/wording.hpp"
 #include "logger/spill_names.hpp"
 #include "logger/spill_store.hpp"
+#include "postrider/error.hpp"
 
 namespace postrider::logger {
 
@@ -126,7 +127,12 @@ void SpillStore::look_for_cut() {
     segment.bytes = size;
     kept = end = segment.end;
     if (size < active_size_) {
-      const Tail tail = read_tail(segment);
+      Tail tail;
+      try {
+        tail = read_tail(segment);
+      } catch (const Error& error) {  // then nobody knows what is left of it
+        log_(LogLevel::error, error.what());
+      }
       kept = std::min(end, (tail.last ? *tail.last + 1 : segment.first) + tail.damaged);
     }
     segment.end = kept;
@@ -135,7 +141,7 @@ void SpillStore::look_for_cut() {
   log_(LogLevel::warning, size < synced_size_ || kept < end
                               ? "postrider: somebody cut the spill file that is written; it is closed"
                               : "postrider: somebody wrote into the spill file; it is closed");
-  seal(nullptr);
+  seal(false);
   if (kept == end) return;
   give_up(kept, end);
   removed_ += end - kept;

@@ -14,17 +14,32 @@ namespace {
 constexpr std::size_t first_look = 64 * 1024;
 constexpr std::size_t far_look = 4 * max_line_bytes;
 
-/// Up to `size` bytes; fewer at the end of the file or when it cannot be read.
-std::string read_part(SpillFolder& folder, int handle, std::uint64_t offset, std::uint64_t size) {
+/// To go on without the events of a file would be to pass them over: what comes behind them is delivered
+/// meanwhile.
+[[noreturn]] void refuse_to_start(const std::string& name, std::int64_t error) {
+  throw Error(ErrorCode::unavailable, "cannot read " + name + " in the spill folder",
+              std::generic_category().message(static_cast<int>(-error)),
+              "may this process read it? There are events in it that still have to be delivered");
+}
+
+/// Up to `size` bytes; fewer at the end of the file. Throws Error when it cannot be read.
+std::string read_part(SpillFolder& folder, const std::string& name, int handle, std::uint64_t offset,
+                      std::uint64_t size) {
   std::string bytes(size, '\0');
   std::size_t got = 0;
   while (got < bytes.size()) {
     const std::int64_t more = folder.read_at(handle, bytes.data() + got, bytes.size() - got, offset + got);
-    if (more <= 0) break;
+    if (more < 0) refuse_to_start(name, more);
+    if (more == 0) break;
     got += static_cast<std::size_t>(more);
   }
   bytes.resize(got);
   return bytes;
+}
+
+/// A link, a folder, a pipe: nothing that a logger has written.
+bool is_no_file(int error) {
+  return error == -ELOOP || error == -EISDIR || error == -ENXIO || error == -ENOTDIR;
 }
 
 }  // namespace
@@ -62,11 +77,11 @@ void SpillStore::load(std::vector<std::string> names) {
 void SpillStore::adopt(const std::string& name, std::optional<SpillSeq> first) {
   const SpillFile file(folder_, folder_.open(name, SpillFolder::Mode::read));
   const std::int64_t size = file.is_open() ? folder_.size(file.get()) : file.get();
-  if (size < 0) {
-    complain("cannot read " + name + ", its events stay there", static_cast<int>(size));
-    unreadable_ = true;
+  if (size < 0 && is_no_file(static_cast<int>(size))) {
+    complain(name + " is no file, and left as it is", static_cast<int>(size));
     return;
   }
+  if (size < 0) refuse_to_start(name, size);
   FileMark mark;
   (void)folder_.mark(file.get(), mark);  // it is open: this does not fail
   const MutexLock lock(mutex_);
@@ -81,7 +96,7 @@ bool SpillStore::may_be_ours(SpillSeq number) const {
 SpillStore::Tail SpillStore::read_tail(const Segment& segment) {
   Tail tail;
   const SpillFile file(folder_, folder_.open(segment.name, SpillFolder::Mode::read));
-  if (!file.is_open()) return tail;
+  if (!file.is_open()) refuse_to_start(segment.name, file.get());
   // Backwards in parts, each ending where a line does. As a rule the last line is whole and ours, and that is
   // it.
   bool seen_end = false;
@@ -90,7 +105,7 @@ SpillStore::Tail SpillStore::read_tail(const Segment& segment) {
   std::uint64_t until = segment.bytes;
   for (std::uint64_t look = first_look; until > 0; look = far_look) {
     const std::uint64_t from = until > look ? until - look : 0;
-    const std::string bytes = read_part(folder_, file.get(), from, until - from);
+    const std::string bytes = read_part(folder_, segment.name, file.get(), from, until - from);
     std::string_view rest = bytes;
     if (!seen_end) {
       const std::size_t newline = rest.rfind('\n');
@@ -136,9 +151,9 @@ SpillStore::Tail SpillStore::read_tail(const Segment& segment) {
 /// The number of the first event: that of the first whole line, less the lines before it.
 std::optional<SpillSeq> SpillStore::first_number(const Segment& segment) {
   const SpillFile file(folder_, folder_.open(segment.name, SpillFolder::Mode::read));
-  if (!file.is_open()) return std::nullopt;
+  if (!file.is_open()) refuse_to_start(segment.name, file.get());
   const std::string bytes =
-      read_part(folder_, file.get(), 0, std::min<std::uint64_t>(first_look, segment.bytes));
+      read_part(folder_, segment.name, file.get(), 0, std::min<std::uint64_t>(first_look, segment.bytes));
   SpillSeq begun = 0;
   SpillSeq ended = 0;
   std::string_view rest = bytes;
@@ -170,7 +185,7 @@ void SpillStore::repair_active() {
   if (tail.end < last.bytes) {
     SpillFile file(folder_, folder_.open(active_name, SpillFolder::Mode::append));
     const std::string torn =
-        file.is_open() ? read_part(folder_, file.get(), tail.end, last.bytes - tail.end) : "";
+        file.is_open() ? read_part(folder_, active_name, file.get(), tail.end, last.bytes - tail.end) : "";
     if (!torn.empty()) {
       ++torn_tails_;
       log_(LogLevel::warning,
@@ -220,7 +235,7 @@ void SpillStore::number_segments() {
   if (!gaps_.list().empty()) next = std::max(next, gaps_.list().back().end);  // never given out again
   next = std::max<SpillSeq>(next, 1);
   // What the last process had behind that was taken away by somebody: counted by this one.
-  const SpillSeq known = unreadable_ ? 0 : checkpoint_.known_end();
+  const SpillSeq known = checkpoint_.known_end();
   if (known > next) {
     removed_ = known - next;
     gaps_.add({next, known});

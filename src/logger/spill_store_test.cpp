@@ -277,6 +277,28 @@ TEST(SpillStoreTest, FilesOfTheOtherSystemAreReplayedAsTheyAre) {
   EXPECT_EQ(folder.content("eventlog-spillover.quarantine.jsonl"), "{\"step\":\"torn\nnot json\n");
 }
 
+TEST(SpillStoreTest, AFailedSyncOfAFileWithLinesOfTheOtherSystemKeepsThem) {
+  SimFolder folder;
+  {
+    SpillStore store(folder, {}, silent);
+    write_events(store, 1, 3);
+  }
+  const std::string lines = folder.content("eventlog-spillover.jsonl");
+  const std::size_t second = lines.find('\n') + 1;
+  // Not at the end: such a file is appended to.
+  folder.put(
+      "eventlog-spillover.jsonl",
+      lines.substr(0, second) + R"({"step":"A","idempotencyKey":"foreign"})" + "\n" + lines.substr(second));
+  SpillStore store(folder, {}, silent);
+  write_events(store, 4, 5);
+  folder.plan({.at = 1, .error = EIO});
+  EXPECT_EQ(store.sync(), 0U) << "nothing is lost";
+  folder.plan({});
+  folder.power_cut();
+  SpillStore next(folder, {}, silent);
+  EXPECT_THAT(read_all(next).keys, ElementsAre("key-1", "foreign", "key-2", "key-3", "key-4", "key-5"));
+}
+
 TEST(SpillStoreTest, LinesThatTheOtherSystemAppendedToOursDoNotConfuseTheNumbers) {
   SimFolder folder;
   {

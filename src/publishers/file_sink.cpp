@@ -101,18 +101,24 @@ class FileSink final : public Sink {
     return ::fstat(file_.get(), &ours) == 0 && ::stat(options_.path.c_str(), &named) == 0 &&
            ours.st_ino == named.st_ino && ours.st_dev == named.st_dev;
   }
+  [[nodiscard]] struct stat look() const {
+    struct stat about {};
+    if (::fstat(file_.get(), &about) != 0) give_up("cannot look at " + options_.path);
+    return about;
+  }
   void open() {
     // Without O_NONBLOCK a FIFO of that name would hold us up for ever.
     constexpr int flags = O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     file_.reset(::open(options_.path.c_str(), flags, S_IRUSR | S_IWUSR));
     if (!file_.open()) give_up("cannot open " + options_.path);
-    struct stat about {};
-    if (::fstat(file_.get(), &about) != 0) give_up("cannot look at " + options_.path);
-    if (!S_ISREG(about.st_mode)) throw Trouble{options_.path + " is not a regular file"};
+    failpoint("sink.file.opened");
+    if (!S_ISREG(look().st_mode)) throw Trouble{options_.path + " is not a regular file"};
     if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
       throw Trouble{options_.path + " is being written by another process or sink"};
     }
-    size_ = about.st_size;
+    // Only from here on nobody else writes to it, or has just given it another name.
+    if (!still_there()) throw Trouble{options_.path + " was renamed by another process or sink"};
+    size_ = look().st_size;
     cut_torn_line();
     sync_folder();
   }
@@ -176,6 +182,7 @@ class FileSink final : public Sink {
     } catch (...) {
       // All or nothing, so that a full disk does not fill with repeats.
       if (::ftruncate(file_.get(), before) != 0) file_.reset();  // then the next open cuts a torn line
+      size_ = before;
       throw;
     }
   }

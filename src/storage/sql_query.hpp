@@ -25,6 +25,9 @@ struct SqlDialect {
   /// Runs one statement (with `?` placeholders) in a transaction of its own. Those that only read begin with
   /// "select".
   std::function<Rows(std::string_view sql, std::span<const Value> params)> run;
+  /// The same for a select that is asked for many times a second, and comes in few shapes: planned once,
+  /// where planning costs more than running it. Null: there is no difference.
+  std::function<Rows(std::string_view sql, std::span<const Value> params)> run_often{};
   /// As Storage::begin, for verbs of several statements.
   std::function<Transaction()> begin;
   /// Microseconds → the column's type, around a placeholder or expression: e.g. "(timestamptz 'epoch' + {} *
@@ -85,6 +88,7 @@ class SqlQuery {
   SqlQuery& contains(std::string_view column, std::string_view needle);
 
   Rows run() { return dialect_.run(sql_, params_); }
+  Rows run_often() { return dialect_.run_often ? dialect_.run_often(sql_, params_) : run(); }
   Rows run(Tx& tx) { return tx.run(sql_, params_); }
 
  private:

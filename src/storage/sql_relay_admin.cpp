@@ -58,7 +58,7 @@ std::vector<PairStatus> SqlRelayAdminStore::list(const PairSelector& which) {
     query.micros(dialect_.now);
   }
   query.sql(" from ").table(progress_table).sql(" as p");
-  const Rows rows = where_selected(query, which).sql(" order by topic, publisher").run();
+  const Rows rows = where_selected(query, which).sql(" order by topic, publisher").run_often();
   std::vector<PairStatus> list;
   list.reserve(rows.size());
   for (const auto& row : rows.rows) {

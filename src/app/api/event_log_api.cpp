@@ -21,7 +21,9 @@ using http::Reply;
 using http::Request;
 using http::Response;
 
-constexpr std::size_t max_depth = 32;
+constexpr std::size_t max_depth = 32;  // of an event
+/// A batch is read so deep that an event which is too deep can be told from its neighbours.
+constexpr std::size_t max_batch_depth = 256;
 
 EventLogApiOptions checked(EventLogApiOptions options) {
   const OptionCheck check("EventLogApiOptions");
@@ -87,9 +89,9 @@ Problem invalid(const Errors& errors) {
 
 /// Nothing when the text is no JSON; then the client has been told where it ends to be.
 std::optional<json::value> parse_body(const std::string& body, const json::storage_ptr& memory,
-                                      const Reply& reply) {
+                                      const Reply& reply, std::size_t depth = max_depth) {
   json::parse_options options;
-  options.max_depth = max_depth;
+  options.max_depth = depth;
   json::error_code error;
   const auto parse = [&](const std::string& text) {
     return json::parse(json::string_view(text.data(), text.size()), error, memory, options);
@@ -101,12 +103,28 @@ std::optional<json::value> parse_body(const std::string& body, const json::stora
     value = parse(*repaired);
     if (!error) return value;
   }
+  const bool deep = error == json::error::too_deep;
   reply(to_response(Problem{
       .status = 400,
       .code = "invalid-json",
-      .detail = "the body is not JSON: " + json_fault(body, max_depth).value_or(std::string(error.message())),
-      .hint = "at most " + std::to_string(max_depth) + " levels are taken"}));
+      .detail = "the body is not JSON: " + json_fault(body, depth).value_or(std::string(error.message())),
+      .hint = deep ? "at most " + std::to_string(max_depth) + " levels are taken"
+                   : "see docs/eventlog-api.md for what an event looks like"}));
   return std::nullopt;
+}
+
+/// Whether it has more levels; the parser bounds how many there can be.
+bool is_deeper(const json::value& value, std::size_t levels) {
+  const auto any = [&](const auto& parts, const auto& value_of) {
+    return levels == 0 || std::any_of(parts.begin(), parts.end(), [&](const auto& part) {
+             return is_deeper(value_of(part), levels - 1);
+           });
+  };
+  if (const json::array* const list = value.if_array())
+    return any(*list, [](const json::value& part) -> const json::value& { return part; });
+  if (const json::object* const object = value.if_object())
+    return any(*object, [](const json::key_value_pair& part) -> const json::value& { return part.value(); });
+  return false;
 }
 
 std::string id_text(EntryId id) {
@@ -301,7 +319,7 @@ void EventLogApi::post_batch(const Request& request, const Reply& reply) {
   auto items = std::make_shared<Items>();
   {
     json::monotonic_resource memory(request.body.size() * 2 + 1024);
-    const std::optional<json::value> body = parse_body(request.body, &memory, reply);
+    const std::optional<json::value> body = parse_body(request.body, &memory, reply, max_batch_depth);
     if (!body.has_value()) return;
     const json::array* events = events_of(*body);
     if (events == nullptr) {
@@ -324,6 +342,11 @@ void EventLogApi::post_batch(const Request& request, const Reply& reply) {
     valid.reserve(events->size());
     items->errors.reserve(events->size());
     for (const json::value& event : *events) {
+      if (is_deeper(event, max_depth)) {
+        items->errors.push_back(
+            {{"", "too-deep", "it has more than " + std::to_string(max_depth) + " levels"}});
+        continue;
+      }
       std::variant<Entry, Errors> parsed = parse_entry(event, now);
       if (auto* entry = std::get_if<Entry>(&parsed)) {
         valid.push_back(std::move(*entry));

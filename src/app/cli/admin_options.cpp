@@ -21,9 +21,7 @@ void require_database(const std::string& url) {
 CLI::Option& add_output_option(CLI::App& command, Format& format) {
   return *command.add_option("-o,--output", format, "table or json")
               ->type_name("FORMAT")
-              ->transform(CLI::CheckedTransformer(
-                              std::map<std::string, Format>{{"table", Format::table}, {"json", Format::json}})
-                              .description(""));
+              ->transform(one_of<Format>({{"table", Format::table}, {"json", Format::json}}));
 }
 
 void add_admin_options(CLI::App& command, AdminOptions& options) {

@@ -228,16 +228,11 @@ void add_check_command(CLI::App& app, Chosen& chosen) {
   CLI::App& command = *app.add_subcommand("check", "Say OK, WARNING or CRITICAL, for a monitoring system");
   command.add_option("--format", options->check_format, "nagios, prometheus or json")
       ->type_name("FORMAT")
-      ->transform(
-          CLI::CheckedTransformer(std::map<std::string, CheckFormat>{{"nagios", CheckFormat::nagios},
-                                                                     {"prometheus", CheckFormat::prometheus},
-                                                                     {"json", CheckFormat::json}})
-              .description(""));
+      ->transform(one_of<CheckFormat>({{"nagios", CheckFormat::nagios},
+                                       {"prometheus", CheckFormat::prometheus},
+                                       {"json", CheckFormat::json}}));
   const auto number = [&](const char* name, std::int64_t& value, const char* help) {
-    command.add_option(name, value, help)
-        ->type_name("NUMBER")
-        ->check(CLI::NonNegativeNumber)
-        ->capture_default_str();
+    command.add_option(name, value, help)->type_name("NUMBER")->check(not_negative())->capture_default_str();
   };
   number("--warn-lag", options->warn_lag, "Events that the pair furthest behind has yet to publish");
   number("--crit-lag", options->crit_lag, "The same");

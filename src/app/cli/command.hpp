@@ -49,6 +49,32 @@ inline CLI::App& add_group(CLI::App& app, const std::string& name, const std::st
   return group;
 }
 
+/// One of a few words, in upper or lower case. For an enumeration, which the option is read into.
+template <class Choice>
+CLI::Validator one_of(std::map<std::string, Choice> words) {
+  std::string all;
+  for (const auto& [word, choice] : words) all += (all.empty() ? "" : ", ") + word;
+  return CLI::Validator(
+      [words = std::move(words), all](std::string& given) -> std::string {
+        for (const auto& [word, choice] : words) {
+          if (CLI::detail::to_lower(word) != CLI::detail::to_lower(given)) continue;
+          given = std::to_string(static_cast<int>(choice));
+          return {};
+        }
+        return "'" + given + "' is refused: there are " + all;
+      },
+      "");
+}
+
+/// What CLI11 has for this names a bound of 300 digits.
+inline CLI::Validator not_negative() {
+  return CLI::Validator(
+      [](const std::string& given) {
+        return given.starts_with('-') ? "'" + given + "' is refused: it must be 0 or more" : std::string();
+      },
+      "");
+}
+
 /// --storage and --schema.
 inline void add_storage_options(CLI::App& command, std::string& storage, std::string& schema,
                                 bool required = true) {

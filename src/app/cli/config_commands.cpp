@@ -87,9 +87,7 @@ void add_config_commands(CLI::App& app, Chosen& chosen) {
   CLI::App& print = add_config_command(group, "print", "Say what is in force, without secrets", *printed);
   print.add_option("-o,--output", printed->format, "toml or json")
       ->type_name("FORMAT")
-      ->transform(CLI::CheckedTransformer(
-                      std::map<std::string, Format>{{"toml", Format::table}, {"json", Format::json}})
-                      .description(""));
+      ->transform(one_of<Format>({{"toml", Format::table}, {"json", Format::json}}));
   when_chosen(print, chosen, printed,
               [](const ConfigOptions& options) { return print_config_of(options.path, options.format); });
 }

@@ -73,9 +73,7 @@ void add_explain_command(CLI::App& app, Chosen& chosen) {
       ->type_name("CODE");
   command.add_option("-o,--output", options->format, "table or json")
       ->type_name("FORMAT")
-      ->transform(CLI::CheckedTransformer(
-                      std::map<std::string, Format>{{"table", Format::table}, {"json", Format::json}})
-                      .description(""));
+      ->transform(one_of<Format>({{"table", Format::table}, {"json", Format::json}}));
   when_chosen(command, chosen, options, run_explain);
 }
 

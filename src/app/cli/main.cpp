@@ -10,6 +10,7 @@
 #include "app/cli/audit.hpp"
 #include "app/cli/exit_codes.hpp"
 #include "app/cli/program.hpp"
+#include "app/cli/terminal.hpp"
 #include "core/nearest.hpp"
 #include "core/what_of.hpp"
 
@@ -67,7 +68,10 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
+    const int code = run(argc, argv);
+    if (std::cout.flush() || code != postrider::cli::exit_ok || postrider::cli::nobody_reads()) return code;
+    std::cerr << "postrider: not all of the output could be written\n";
+    return postrider::cli::exit_failed;
   } catch (const std::exception& error) {
     std::cerr << postrider::what_of(error) << '\n';
     return postrider::cli::exit_failed;

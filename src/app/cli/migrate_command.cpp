@@ -99,7 +99,9 @@ int run_migrate(const MigrateCommandOptions& options, Change& change) {
   }
   database.storage = open(database.url, database.options);
   change.begin();
-  print_report(database.storage->migrate(migrate), database, options, database.storage->name());
+  const MigrationReport report = database.storage->migrate(migrate);
+  if (report.steps.empty()) change.done(0);  // the audit is not told of nothing
+  print_report(report, database, options, database.storage->name());
   return 0;
 }
 
@@ -112,7 +114,7 @@ void add_migrate_command(CLI::App& app, Chosen& chosen) {
   add_admin_options(command, *options);
   command.add_option("--to", options->target, "This version instead of the newest; 0 removes all tables")
       ->type_name("VERSION")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
   command.add_flag("--dry-run", options->dry_run, "Show the statements, and run none");
   command.add_flag("--yes", options->yes, "Do not ask before tables are removed");
   say_it_changes(command, chosen, options);

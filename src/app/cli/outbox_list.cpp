@@ -77,12 +77,8 @@ void add_outbox_list(CLI::App& outbox, Chosen& chosen) {
       *outbox.add_subcommand("list", "Which there are: by id, those that wait by when they are due");
   command.add_option("--status", options->status, "NEW, RETRY, DONE or DEAD; without it all")
       ->type_name("STATUS")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Which>{{"NEW", Which::fresh},
-                                                                       {"RETRY", Which::retry},
-                                                                       {"DONE", Which::done},
-                                                                       {"DEAD", Which::dead}},
-                                          CLI::ignore_case)
-                      .description(""));
+      ->transform(one_of<Which>(
+          {{"NEW", Which::fresh}, {"RETRY", Which::retry}, {"DONE", Which::done}, {"DEAD", Which::dead}}));
   command.add_option("--type", options->type, "Of this type")->type_name("TYPE");
   command.add_option("--tenant", options->tenant, "Of this tenant")->type_name("ID");
   command.add_option("--limit", options->limit, "At most so many")

@@ -66,6 +66,27 @@ class ProgramTest : public ::testing::Test {
   std::optional<ChildProcess> child_;
 };
 
+TEST(Program, SaysWhenItsOutputCannotBeWritten) {
+  ChildProcess child({"/bin/sh", "-c", "exec \"$0\" version > /dev/full", test::program_path()});
+  const auto end = child.wait();
+  ASSERT_TRUE(end.has_value());
+  EXPECT_TRUE(end->exited);
+  EXPECT_EQ(end->code, 1);
+}
+
+TEST(Program, SaysWhichWordsThereAreAndWhichNumbers) {
+  const auto refusal = [](const std::string& arguments) {
+    ChildProcess child({"/bin/sh", "-c", "\"$0\" " + arguments + " 2>&1", test::program_path()});
+    std::string said;
+    while (const auto line = child.read_line()) said += *line + "\n";
+    const auto end = child.wait();
+    EXPECT_TRUE(end.has_value() && end->exited && end->code == 2) << said;
+    return said;
+  };
+  EXPECT_THAT(refusal("explain -o xml"), HasSubstr("'xml' is refused: there are json, table"));
+  EXPECT_THAT(refusal("store read --after -1"), HasSubstr("'-1' is refused: it must be 0 or more"));
+}
+
 TEST_F(ProgramTest, ServesUntilSigtermAndEndsCleanly) {
   serve();
   SocketClient client(port_);

@@ -233,7 +233,7 @@ void add_limit(CLI::App& command, QueueCommandOptions& options, const char* afte
   command.add_option("--limit", options.limit, "At most so many")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
-  command.add_option("--after", options.after, after)->type_name("NUMBER")->check(CLI::NonNegativeNumber);
+  command.add_option("--after", options.after, after)->type_name("NUMBER")->check(not_negative());
 }
 
 template <class Run>

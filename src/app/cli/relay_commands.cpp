@@ -162,7 +162,7 @@ void add_dead_commands(CLI::App& topics, Chosen& chosen) {
         ->capture_default_str();
     dead.add_option("--after", options->after, "Behind this position")
         ->type_name("POSITION")
-        ->check(CLI::NonNegativeNumber);
+        ->check(not_negative());
     when_chosen_on_storage(dead, chosen, options, print_dead);
   }
   auto options = std::make_shared<DeadLetterOptions>();
@@ -170,7 +170,7 @@ void add_dead_commands(CLI::App& topics, Chosen& chosen) {
       add_pair_command(topics, "discard", "Forget dead letters; the events stay in the store", options);
   discard.add_option("--until", options->until, "Up to this position")
       ->type_name("POSITION")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
   discard.add_flag("--all", options->all, "All of them");
   discard.add_flag("--dry-run", options->dry_run, "Only count them");
   when_chosen_to_change(discard, chosen, options, discard_dead);
@@ -206,7 +206,7 @@ void add_relay_commands(CLI::App& app, Chosen& chosen) {
   CLI::App& rewind = add_pair_command(topics, "rewind", "Publish next what is behind a position", options);
   rewind.add_option("--to", options->position, "The position; 0 is the beginning")
       ->required()
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
   when_chosen_to_change(rewind, chosen, options, [](Storage& storage, const PairOptionsOfCommand& given) {
     RelayAdmin(storage).move_to(selector(given), Position{given.position});
     return print_pairs(storage, given);

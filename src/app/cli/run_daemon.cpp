@@ -105,7 +105,7 @@ int end_of(Daemon& daemon, const LogCallback& log) {
           return 0;
         }
         log(LogLevel::error,
-            "postrider: " + database + " has not answered within the drain timeout, given up: " +
+            "postrider: " + database + ", or a sink, has not answered within the drain timeout, given up: " +
                 counted(daemon.unfinished_entries(), "event") +
                 " of which it is not known whether they are stored (nobody was told that they are), " +
                 counted(daemon.connections(), "connection") + " cut");

@@ -61,9 +61,7 @@ void add_spill_command(CLI::App& app, Chosen& chosen) {
   show.add_option("folder", options->folder, "The logger's spillover_path")->type_name("FOLDER")->required();
   show.add_option("-o,--output", options->format, "table or json")
       ->type_name("FORMAT")
-      ->transform(CLI::CheckedTransformer(
-                      std::map<std::string, Format>{{"table", Format::table}, {"json", Format::json}})
-                      .description(""));
+      ->transform(one_of<Format>({{"table", Format::table}, {"json", Format::json}}));
   when_chosen(show, chosen, options, run_show);
 }
 

@@ -174,7 +174,7 @@ void add_read(CLI::App& store, Chosen& chosen) {
       ->type_name("KEY=VALUE");
   read.add_option("--after", options->after, "Behind this position (backwards: below it)")
       ->type_name("POSITION")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
   read.add_option("--limit", options->limit, "At most so many; 100, and no end with --follow")
       ->type_name("NUMBER")
       ->check(CLI::Range(1, 100'000'000));
@@ -211,7 +211,7 @@ void add_append(CLI::App& store, Chosen& chosen) {
       ->allow_extra_args(false);
   command.add_option("--after", options->after, "… behind this position")
       ->type_name("POSITION")
-      ->check(CLI::NonNegativeNumber);
+      ->check(not_negative());
   when_chosen_on_storage(command, chosen, options, append);
 }
 

@@ -220,10 +220,8 @@ void add_tail_command(CLI::App& app, Chosen& chosen) {
   command.add_flag("-f,--follow", options->follow, "Go on with what comes, until Ctrl-C");
   command.add_option("--from", options->source, "store, outbox, or log (finished events of the queue)")
       ->type_name("SOURCE")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, Source>{{"store", Source::store},
-                                                                        {"outbox", Source::outbox},
-                                                                        {"log", Source::log}})
-                      .description(""));
+      ->transform(
+          one_of<Source>({{"store", Source::store}, {"outbox", Source::outbox}, {"log", Source::log}}));
   command.add_option("-n,--lines", options->lines, "So many of those that are there")
       ->check(CLI::Range(0, 10'000))
       ->capture_default_str();

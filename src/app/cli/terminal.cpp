@@ -32,9 +32,13 @@ bool ask(const std::string& question) {
   return answer == "y" || answer == "Y" || answer == "yes";
 }
 
-bool reader_has_left() {
+bool nobody_reads() {
   pollfd out{STDOUT_FILENO, 0, 0};  // of a pipe without a reader: POLLERR
-  return !std::cout.good() || (::poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0);
+  return ::poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+bool reader_has_left() {
+  return !std::cout.good() || nobody_reads();
 }
 
 Progress::Progress(std::string what) : what_(std::move(what)), wanted_(::isatty(STDERR_FILENO) == 1) {}

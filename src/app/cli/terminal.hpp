@@ -16,6 +16,8 @@ namespace postrider::cli {
 [[nodiscard]] bool ask(const std::string& question);
 /// Whoever reads standard output has left.
 [[nodiscard]] bool reader_has_left();
+/// Standard output is a pipe whose other end was closed: who did that wants no more, and is told of no error.
+[[nodiscard]] bool nobody_reads();
 
 /// A bar on standard error, for a terminal only; elsewhere nothing is written.
 class Progress {

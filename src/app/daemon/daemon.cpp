@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "app/api/audit_api.hpp"
@@ -172,10 +175,29 @@ void Daemon::begin_work() {
   }
 }
 
+void Daemon::stop_engines() {
+  Duration patience = Duration::zero();
+  if (config_.outbox.enabled) patience = std::max(patience, config_.outbox.options.drain_timeout);
+  if (config_.relay.enabled) patience = std::max(patience, config_.relay.options.stop_timeout);
+  // Who waits for a sink that hangs is woken when his time is over. What was on its way counts as not sent:
+  // this node or another one sends it again. Without that, leadership would not be handed over.
+  const std::jthread closer([&](const std::stop_token& stop) {
+    std::mutex mutex;
+    std::condition_variable_any never;
+    std::unique_lock lock(mutex);
+    never.wait_for(lock, stop, patience, [] { return false; });
+    if (stop.stop_requested()) return;
+    log_(LogLevel::warning,
+         "postrider: a sink has not answered within the drain timeout; what it was sent is sent again later");
+    sinks_.close();
+  });
+  engines_.stop();
+}
+
 bool Daemon::stop() {
   if (stopping_.exchange(true)) return true;
   if (StorageStarter* const starter = starter_) starter->stop();
-  engines_.stop();
+  stop_engines();
   figures_.stop();
   live_.stop();
   const bool drained = server_->stop(config_.server.drain_timeout);

@@ -71,6 +71,7 @@ class Daemon {
   void load_tokens(const std::string& path);
   /// What works on the tables.
   void begin_work();
+  void stop_engines();
   [[nodiscard]] boost::json::object overview();
   [[nodiscard]] http::Response ready_response(const http::Request& request);
 

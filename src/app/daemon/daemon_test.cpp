@@ -14,6 +14,7 @@
 #include "support/backend.hpp"
 #include "support/eventually.hpp"
 #include "support/private_server.hpp"
+#include "support/silent_peer.hpp"
 
 namespace postrider::daemon {
 namespace {
@@ -154,6 +155,47 @@ polling-interval-ms = 20
            std::string::npos;
   }));
   EXPECT_TRUE(daemon->stop());
+}
+
+TEST_P(DaemonTest, ASinkThatHangsHoldsUpNeitherTheEndNorTheLeadership) {
+  const test::SilentPeer peer;  // takes connections, and never answers
+  auto parsed = config::parse_daemon_config(config(R"(
+[sinks.hook]
+type = "webhook"
+url = "http://127.0.0.1:)" + std::to_string(peer.port()) +
+                                                   R"(/x"
+allow-private = true
+timeout-ms = 600000
+[outbox]
+poller-interval-ms = 20
+drain-timeout-ms = 100
+[[outbox.routes]]
+sink = "hook"
+[relay.topics.all]
+publishers = ["hook"]
+polling-interval-ms = 20
+)"),
+                                            "test.toml", no_environment.data())
+                    .config;
+  parsed.relay.options.stop_timeout = 100ms;
+  Daemon daemon(std::move(parsed), [](LogLevel, std::string_view) {});
+  daemon.start();
+  ASSERT_TRUE(eventually([&] { return daemon.ready(); }));
+  EventStore(database_->storage()).append({AppendEvent::builder("Opened").data("{}").build()});
+  {
+    Transaction tx = database_->storage().begin();
+    Outbox(database_->storage()).publish(tx, Event::json("Placed", "{}"));
+    tx.commit();
+  }
+  ASSERT_TRUE(eventually([&] { return peer.has_visitor(); }));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(daemon.stop());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 60s) << "not as long as the sink waits";
+  RelayAdmin admin(database_->storage());
+  for (const LeaderStatus& leader : admin.leaders()) EXPECT_FALSE(leader.alive) << leader.node;
+  const auto pair = admin.find("all", "hook");
+  ASSERT_TRUE(pair.has_value());
+  EXPECT_EQ(pair->position, Position{0}) << "it comes again";
 }
 
 TEST_P(DaemonTest, HandsLeadershipOverWhenItStops) {

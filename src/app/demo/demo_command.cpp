@@ -140,9 +140,7 @@ void add_demo_command(CLI::App& app, Chosen& chosen) {
   command
       .add_option("-o,--output", options->format, "table, or json for the summary alone; ends like --once")
       ->type_name("FORMAT")
-      ->transform(CLI::CheckedTransformer(
-                      std::map<std::string, Format>{{"table", Format::table}, {"json", Format::json}})
-                      .description(""));
+      ->transform(one_of<Format>({{"table", Format::table}, {"json", Format::json}}));
   command.add_option("--role", options->role, "For the demo's own processes")->group("");
   command.add_option("--folder", options->folder, "For the demo's own processes")->group("");
   when_chosen(command, chosen, options, demo::run_demo);

@@ -198,25 +198,35 @@ void Pipeline::check_sent(int sent) {
   if (sent == 0) fail(nullptr, !doubtful_commit_);
 }
 
-void Pipeline::send(const Statement& statement, const Params& params) {
+void Pipeline::send_native(const Statement& statement, const Native& p) {
   PGconn* native = connection_.native();
-  const Params::Native p = params.native();
   if (statement.use == Statement::Use::plain ||
       connection_.context_.unnamed_statements.load(std::memory_order_relaxed)) {
-    check_sent(PQsendQueryParams(native, statement.sql.c_str(), params.count(), nullptr, p.values, p.lengths,
-                                 p.formats, 1));
+    check_sent(PQsendQueryParams(native, statement.sql.c_str(), p.count, p.types, p.values, p.lengths,
+                                 p.formats, p.result_format));
   } else {
     const bool on_its_way = std::any_of(expected_.begin(), expected_.end(), [&](const Expected& one) {
       return one.prepares != nullptr && one.prepares->name == statement.name;
     });
     if (!on_its_way && !connection_.prepared_.contains(statement.name)) {
-      check_sent(PQsendPrepare(native, statement.name.c_str(), statement.sql.c_str(), 0, nullptr));
+      check_sent(PQsendPrepare(native, statement.name.c_str(), statement.sql.c_str(),
+                               p.types == nullptr ? 0 : p.count, p.types));
       expected_.push_back({&statement});
     }
-    check_sent(PQsendQueryPrepared(native, statement.name.c_str(), params.count(), p.values, p.lengths,
-                                   p.formats, 1));
+    check_sent(PQsendQueryPrepared(native, statement.name.c_str(), p.count, p.values, p.lengths, p.formats,
+                                   p.result_format));
   }
   expected_.push_back({nullptr});
+}
+
+void Pipeline::send(const Statement& statement, const Params& params) {
+  const Params::Native p = params.native();
+  send_native(statement, {params.count(), nullptr, p.values, p.lengths, p.formats, 1});
+}
+
+void Pipeline::send_text(const Statement& statement, std::span<const Value> params) {
+  const TextParams p(params);
+  send_native(statement, {p.count(), p.types(), p.values(), p.lengths(), p.formats(), 0});
 }
 
 void Pipeline::send_text(const std::string& sql, std::span<const Value> params) {

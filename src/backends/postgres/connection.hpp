@@ -135,6 +135,9 @@ class Pipeline {
   void send(const Statement& statement, const Params& params = {});
   /// A user's statement: text parameters whose types the server infers, text results, never prepared.
   void send_text(const std::string& sql, std::span<const Value> params);
+  /// The same for a statement of ours that is to be prepared. Must outlive `finish`; its parameters have the
+  /// same types each time.
+  void send_text(const Statement& statement, std::span<const Value> params);
   /// COMMIT. If the connection breaks from here on, the error is in doubt, unless `harmless` says that
   /// repeating is safe.
   void send_commit(bool harmless);
@@ -148,6 +151,16 @@ class Pipeline {
     const Statement* prepares;  // null: an execution
     bool commits = false;
   };
+  /// As libpq wants it.
+  struct Native {
+    int count;
+    const Oid* types;  // null: the server infers them
+    const char* const* values;
+    const int* lengths;
+    const int* formats;
+    int result_format;
+  };
+  void send_native(const Statement& statement, const Native& params);
   void check_sent(int sent);
   [[noreturn]] void fail(const PGresult* result, bool before_commit);
   [[noreturn]] void fail_silent(bool certain);

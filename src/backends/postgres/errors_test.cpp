@@ -64,6 +64,17 @@ TEST(PostgresErrors, OnlyAMissingTableOfOursHintsAtMigrate) {
 }
 
 TEST(PostgresRedaction, NamesHaveNoPassword) {
+  for (const char* unclear : {"postgresql://u:p@s3cret@127.0.0.1/x", "postgresql://u:pa@ss/wo#s3cret@h/x",
+                              "postgresql://u:pa/s3cret@h/x", "postgres://u:pa#s3cret@h/x?sslmode=prefer"}) {
+    try {
+      (void)redacted(unclear);
+      ADD_FAILURE() << unclear;
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()).find("s3cret"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("%40"), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_EQ(redacted("postgresql://u:p%40s3cret@h/x?options=a@b"), "postgresql://u@h/x");
   EXPECT_EQ(redacted("postgresql://ada:s3cret@db.example:5433/shop"),
             "postgresql://ada@db.example:5433/shop");
   EXPECT_EQ(redacted("postgres://ada@db/shop?password=s3cret&sslpassword=s3cret"),

@@ -40,9 +40,23 @@ bool are_ports(std::string_view text) {
 constexpr std::string_view url_form =
     "write postgresql://user:password@host:port/database, with special characters percent-encoded";
 
+/// libpq takes an '@' or '/' of a password for the end of it, and what follows for a host or a database,
+/// which are shown.
+void refuse_unencoded(std::string_view url) {
+  const std::size_t scheme = url.find("://");
+  if (scheme == std::string_view::npos) return;
+  const std::string_view rest = url.substr(scheme + 3, url.find('?') - scheme - 3);
+  const std::size_t at = rest.find('@');
+  if (at == std::string_view::npos || (rest.rfind('@') == at && rest.find_first_of("/#") > at)) return;
+  throw Error(ErrorCode::invalid_argument, "cannot read the PostgreSQL URL",
+              "it is not clear where the password ends",
+              "write %40 for '@', %2F for '/', %23 for '#' and %25 for '%' in user, password and database");
+}
+
 }  // namespace
 
 std::string redacted(std::string_view url) {
+  refuse_unencoded(url);
   char* message = nullptr;
   struct Free {
     void operator()(PQconninfoOption* options) const noexcept { PQconninfoFree(options); }
@@ -118,6 +132,8 @@ SqlDialect PostgresStorage::dialect(Clock* clock) {
       .kind = BackendKind::postgres,
       .table_prefix = schema_.str() + ".",
       .run = [this](std::string_view sql, std::span<const Value> params) { return run_alone(sql, params); },
+      .run_often = [this](std::string_view sql,
+                          std::span<const Value> params) { return run_often(sql, params); },
       .begin = [this] { return begin(); },
       .from_micros = "(timestamptz 'epoch' + {}::bigint * interval '1 microsecond')",
       .to_micros = "(extract(epoch from {}) * 1000000)::bigint",
@@ -178,6 +194,21 @@ Rows PostgresStorage::run_alone(std::string_view sql, std::span<const Value> par
     pipeline.send_text(numbered, params);
     pipeline.send_commit(false);
     rows = to_rows(pipeline.finish().at(1));
+  });
+  return rows;
+}
+
+Rows PostgresStorage::run_often(std::string_view sql, std::span<const Value> params) {
+  Rows rows;
+  const Statement statement(numbered_placeholders(sql).sql);
+  with_connection([&](Connection& connection) {
+    const RollbackGuard guard(connection);
+    Pipeline pipeline(connection, "cannot run a statement");
+    pipeline.send(begin_worker_statement);
+    pipeline.send(settings_statement);
+    pipeline.send_text(statement, params);
+    pipeline.send_commit(true);
+    rows = to_rows(pipeline.finish().at(2));
   });
   return rows;
 }

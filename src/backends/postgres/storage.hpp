@@ -63,6 +63,7 @@ class PostgresStorage final : public Storage {
   void check_schema();
   [[nodiscard]] SqlDialect dialect(Clock* clock);
   [[nodiscard]] Rows run_alone(std::string_view sql, std::span<const Value> params);
+  [[nodiscard]] Rows run_often(std::string_view sql, std::span<const Value> params);
 
   Identifier schema_;
   ConnectionContext context_;  // before the pool: its connections refer to it

@@ -299,6 +299,15 @@ bool Connection::ping() noexcept {
   return sqlite3_exec(db_, "SELECT 1 FROM sqlite_master LIMIT 1", nullptr, nullptr, nullptr) == SQLITE_OK;
 }
 
+void Connection::require_file() const {
+  int moved = 0;
+  // One call of stat(); a database in memory does not know the question.
+  if (sqlite3_file_control(db_, "main", SQLITE_FCNTL_HAS_MOVED, &moved) != SQLITE_OK || moved == 0) return;
+  throw Error(ErrorCode::unavailable, {.retryable = true}, "cannot use " + std::string(file()),
+              "its file was removed or replaced while it was in use: what is written now would be lost",
+              "put the file back; or, if it is meant to be a new one, start this program again");
+}
+
 std::string_view Connection::file() const noexcept {
   const char* name = sqlite3_db_filename(db_, "main");
   return name == nullptr ? std::string_view() : std::string_view(name);

@@ -100,6 +100,9 @@ class Connection final : public PooledConnection {
 
   [[nodiscard]] bool usable() const noexcept override { return !broken_; }
   [[nodiscard]] bool ping() noexcept override;
+  /// Throws Error(unavailable) when somebody has removed or replaced the file meanwhile: what is written then
+  /// is gone with the last connection, though SQLite says that it was committed.
+  void require_file() const;
   /// The file's absolute path as SQLite knows it: tells whether two connections work on the same database.
   [[nodiscard]] std::string_view file() const noexcept;
   [[nodiscard]] sqlite3* native() const noexcept { return db_; }

@@ -97,6 +97,7 @@ PoolStats SqliteStorage::pool_stats() const {
 
 void SqliteStorage::ping() {
   const ConnectionPool::Lease lease = readers_.acquire();
+  as_connection(lease).require_file();
   as_connection(lease).execute("select count(*) from sqlite_master", {});
 }
 

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
+#include <fstream>
 #include <mutex>
 #include <thread>
 
@@ -68,6 +70,29 @@ class OwnConnection {
  private:
   sqlite3* db_ = nullptr;
 };
+
+TEST_F(SqliteStorageTest, AFileThatIsRemovedWhileItIsInUseTakesNothingMore) {
+  const auto storage = make();
+  storage->ping();
+  const std::string aside = dir_.file("aside.db");
+  ASSERT_EQ(std::rename(file_.c_str(), aside.c_str()), 0);
+  const auto publish = [&](const std::string& id) {
+    Transaction tx = storage->begin();
+    insert(*storage, tx, id);
+    tx.commit();
+  };
+  const Error error = error_of([&] { publish("lost"); });
+  EXPECT_EQ(error.code(), ErrorCode::unavailable);
+  EXPECT_TRUE(error.retryable());
+  EXPECT_THAT(error.what(), HasSubstr("removed or replaced"));
+  EXPECT_EQ(error_of([&] { storage->ping(); }).code(), ErrorCode::unavailable);
+  std::ofstream(file_) << "";
+  EXPECT_EQ(error_of([&] { publish("lost too"); }).code(), ErrorCode::unavailable)
+      << "another one in its place";
+  ASSERT_EQ(std::rename(aside.c_str(), file_.c_str()), 0);
+  publish("kept");
+  storage->ping();
+}
 
 TEST_F(SqliteStorageTest, AdoptPublishesInTheUsersTransaction) {
   const auto storage = make();

@@ -21,6 +21,7 @@ Writer::Lease Writer::acquire() {
   wait_for_turn();
   Lease lease(*this);
   if (connection_ == nullptr) connection_ = std::make_unique<Connection>(options_);
+  connection_->require_file();
   return lease;
 }
 

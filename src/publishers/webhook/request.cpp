@@ -176,6 +176,17 @@ std::string WebhookRequest::without_secrets(std::string text) const {
       text.replace(at, secret.size(), "***");
     }
   };
+  // The address is a secret where it has a key in it; a page of errors likes to repeat what was asked for.
+  const std::string_view url = options_.url;
+  const std::size_t authority = url.find("://");
+  const std::size_t path = authority == std::string_view::npos ? authority : url.find('/', authority + 3);
+  const std::size_t query = std::min(url.find('?'), url.size());
+  hide(url);
+  if (path < query) {
+    hide(url.substr(path));
+    if (query - path > 1) hide(url.substr(path, query - path));
+  }
+  if (query < url.size()) hide(url.substr(query + 1));
   for (const auto& header : options_.headers) {
     const std::string_view value = header.second;
     hide(value);

@@ -193,7 +193,8 @@ class WebhookSink final : public Sink {
   }
   std::string gone_text() const {
     return origin_ +
-           " has answered 410 Gone: it wants no events any more. Hint: if it does, make the sink anew";
+           " has answered 410 Gone: it wants no events any more. Hint: if it does, make the sink anew "
+           "(postrider serve: start it again)";
   }
 
   const WebhookSinkOptions options_;

@@ -12,7 +12,9 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
+#include "core/failpoint.hpp"
 #include "postrider/error.hpp"
 #include "support/temp_dir.hpp"
 
@@ -69,6 +71,36 @@ TEST_F(FileSinkTest, ALineThatACrashHasCutIsRemoved) {
   ASSERT_EQ(send(*sink()).kind(), Kind::all);
   EXPECT_EQ(lines(path_), 2U);
 }
+
+#if defined(POSTRIDER_FAILPOINTS)
+TEST_F(FileSinkTest, WhatAnotherOneWroteBeforeTheLockWasTakenStays) {
+  { std::ofstream(path_) << R"({"id":"whole"})" << '\n' << R"({"id":"torn)"; }
+  const auto first = sink();
+  const auto second = sink();
+  // The other one opens the file, writes to it and ends, between our opening it and our lock.
+  bool inside = false;
+  failpoints::set("sink.file.opened", [&] {
+    if (std::exchange(inside, true)) return;
+    EXPECT_EQ(send(*sink()).kind(), Kind::all);
+    EXPECT_EQ(lines(path_), 2U);
+  });
+  EXPECT_EQ(send(*first).kind(), Kind::all);
+  failpoints::clear();
+  EXPECT_EQ(lines(path_), 3U);
+  EXPECT_NE(send(*second).kind(), Kind::all) << "the first has it";
+}
+
+TEST_F(FileSinkTest, AFileThatWasRenamedBeforeTheLockWasTakenIsNotWrittenTo) {
+  { std::ofstream(path_) << ""; }
+  const auto one = sink();
+  failpoints::set("sink.file.opened", [&] { fs::rename(path_, path_ + ".1"); });
+  EXPECT_EQ(send(*one).kind(), Kind::unavailable);
+  failpoints::clear();
+  EXPECT_EQ(send(*one).kind(), Kind::all);
+  EXPECT_EQ(lines(path_ + ".1"), 0U);
+  EXPECT_EQ(lines(path_), 1U);
+}
+#endif
 
 TEST_F(FileSinkTest, AFileThatIsOneTornLineBecomesEmpty) {
   { std::ofstream(path_) << std::string(200'000, 'x'); }

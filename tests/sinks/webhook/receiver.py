@@ -13,7 +13,7 @@ that it got, and which keys were being answered at that moment. The query of the
     retry-after=3       a header
     location=/else      a header
     body=100000         so many bytes as the answer's body
-    echo=1              the request's Authorization as the answer's body
+    echo=1              the request's Authorization as the answer's body; echo=path: what was asked for
     never=1             no answer, until the client goes away
     together=3          no answer until three requests were there at the same time
 """
@@ -87,7 +87,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def answer(self, status, query):
         body = b"x" * int(query.get("body", 0))
         if "echo" in query:
-            body = ("you have sent " + self.headers.get("Authorization", "nothing")).encode()
+            asked = self.path if query["echo"] == "path" else self.headers.get("Authorization", "nothing")
+            body = ("you have sent " + asked).encode()
         self.send_response(status)
         for name in ("Retry-After", "Location"):
             if name.lower() in query:

@@ -137,6 +137,13 @@ TEST_F(WebhookSinkTest, GoneSwitchesItOff) {
   EXPECT_TRUE(webhook_sink(wanted)->healthy());
 }
 
+TEST_F(WebhookSinkTest, AnAddressThatTheReceiverRepeatsIsNotShown) {
+  const PublishResult result =
+      send(*webhook_sink(options("/secret-path?status=404&echo=path&key=qs3cret")), events(1));
+  EXPECT_THAT(result.reason(), AllOf(HasSubstr("404"), HasSubstr("you have sent ***"),
+                                     Not(HasSubstr("secret-path")), Not(HasSubstr("qs3cret"))));
+}
+
 TEST_F(WebhookSinkTest, RedirectsAreNotFollowed) {
   const PublishResult result = send_one("/?status=307&location=" + server_.url("/elsewhere"));
   EXPECT_EQ(result.kind(), Kind::unavailable) << "a matter of configuration, not of the event";
