@@ -200,8 +200,7 @@ TEST_F(Lifecycle, GaugesAreToldAtEachIntervalAndAtTheEnd) {
   client->down();
   AsyncEventLogger logger(client, watched);
   log_numbers(logger, 1, 7);
-  ASSERT_TRUE(logger.flush());
-  ASSERT_TRUE(logger.flush()) << "the drain, which has found nothing this time, waits for no time any more";
+  ASSERT_TRUE(come_to_rest(logger));
   ASSERT_TRUE(clock.await_waiters(3)) << "the replay, the gauges and the news";
   EXPECT_TRUE(gauges.await(0).empty()) << "not before the interval";
   clock.advance(10s);

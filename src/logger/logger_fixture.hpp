@@ -238,6 +238,9 @@ struct LoggerFixture : ::testing::Test {
   bool await(const AsyncEventLogger& logger, const std::function<bool(const LoggerStats&)>& is_so) {
     return books.await([&] { return is_so(logger.stats()); });
   }
+  /// Nothing is on its way any more. The drain, which has found nothing the second time, waits for events and
+  /// for no time: a test that counts who waits for its clock may rely on that.
+  static bool come_to_rest(AsyncEventLogger& logger) { return logger.flush() && logger.flush(); }
   /// All of it was replayed.
   bool await_empty_disk(const AsyncEventLogger& logger) {
     return await(logger, [](const LoggerStats& stats) { return stats.on_disk == 0; });

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every reason for a loss, conservation across restarts, many threads.
+#include <future>
 #include <thread>
 
 #include "logger/logger_fixture.hpp"
@@ -39,13 +40,17 @@ TEST_F(LoggerLosses, QueueFullWhenTheRingIs) {
 TEST_F(LoggerLosses, SpilloverQueueFullWhenTheRingIs) {
   LoggerOptions tiny = options();
   tiny.ring_bytes = 64 * 1024;
-  tiny.queue_capacity = 10'000'000;
+  tiny.queue_capacity = 5;
   client->hang();
+  std::promise<void> go_on;
+  const PointWatch slow_disk({"logger.spill.written"},
+                             [written = go_on.get_future().share()](const std::string&) { written.wait(); });
   AsyncEventLogger logger(client, tiny);
   std::uint64_t refused = 0;
   for (std::size_t i = 0; i < 2000; ++i) refused += logger.log(numbered(i)) ? 0 : 1;
   EXPECT_GT(refused, 100U);
   client->release();
+  go_on.set_value();
   ASSERT_TRUE(logger.flush());
   expect_lost(logger, LossReason::spillover_queue_full, refused);
   EXPECT_TRUE(logger.log(numbered(1))) << "room again";

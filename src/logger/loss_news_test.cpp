@@ -98,7 +98,7 @@ TEST_F(LossNews, RefusedEventsAreToldOnceAMinuteAndAMissingApplicationWithItsOpt
               ElementsAre(AllOf(HasSubstr("has refused an event for good (422): applicationId is missing"),
                                 HasSubstr("Hint: set LoggerOptions::application_id"))));
   log_numbers(logger, 2, 6);
-  ASSERT_TRUE(logger.flush());
+  ASSERT_TRUE(come_to_rest(logger));
   EXPECT_THAT(taken_warnings(), ElementsAre());
   ASSERT_TRUE(clock.await_waiters(2)) << "the replay and the news";
   clock.advance(60s);
