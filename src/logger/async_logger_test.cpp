@@ -275,6 +275,7 @@ TEST_F(AsyncLogger, HazardL1AnEventThatAlwaysMakesTheReceiverFailIsFoundAndBurie
 TEST_F(AsyncLogger, HazardL2ABadNeighbourNeitherFailsItsBatchNorOpensTheCircuit) {
   LoggerOptions strict = options();
   strict.circuit_breaker_threshold = 1;
+  strict.max_batch_wait = 10s;  // full batches
   client->answer([](std::span<const OutgoingEvent> events) {
     const auto bad = std::count_if(events.begin(), events.end(),
                                    [](const auto& e) { return FakeClient::details_of(e.members) == "13"; });
