@@ -6,6 +6,7 @@
 // Says "done" then and ends.
 #include <cstdlib>
 #include <string>
+#include <thread>
 
 #include "postrider/postrider.hpp"
 #include "support/child_main.hpp"

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "app/http/socket_client_fixture.hpp"
 #include "support/child_process.hpp"

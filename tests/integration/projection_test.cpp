@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <semaphore>
+#include <thread>
 
 #include "integration/projection_fixture.hpp"
 #include "postrider/event_manager.hpp"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/api/publish_api.hpp"
 
+#include <future>
 #include <thread>
 
 #include "app/api/api_fixture.hpp"

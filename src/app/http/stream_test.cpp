@@ -5,6 +5,7 @@
 
 #include <future>
 #include <memory>
+#include <thread>
 
 #include "app/http/body_stream.hpp"
 #include "app/http/server.hpp"

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <future>
+#include <thread>
 
 #include "backends/mariadb/mariadb_fixture.hpp"
 #include "backends/mariadb/migration_target.hpp"
