@@ -62,7 +62,7 @@ if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(CCACHE_PROGRAM ccache)
   mark_as_advanced(CCACHE_PROGRAM)
   if(CCACHE_PROGRAM)
-    # Precompiled headers are cached only with these two. What one clone of the project compiled serves the others:
+    # Precompiled headers are cached only with the first two, and those of a fresh clone with the others. What one clone of the project compiled serves the others:
     # paths below it count from its root, also in what debuggers read.
     set(CMAKE_CXX_COMPILER_LAUNCHER
         "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}"

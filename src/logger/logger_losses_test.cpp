@@ -56,6 +56,20 @@ TEST_F(LoggerLosses, SpilloverQueueFullWhenTheRingIs) {
   EXPECT_TRUE(logger.log(numbered(1))) << "room again";
 }
 
+TEST_F(LoggerLosses, ACallbackThatEndsTheLoggerDoesNotHangAndAListIsTakenAsOne) {
+  client->down();
+  LoggerOptions once = direct(false);
+  AsyncEventLogger* self = nullptr;
+  once.on_loss = [&](const LostEvent&) { self->shutdown(); };
+  AsyncEventLogger logger(client, once);
+  self = &logger;
+  EXPECT_EQ(logger.log({numbered(1), numbered(2)}), 2U);
+  ASSERT_TRUE(logger.flush());
+  EXPECT_EQ(logger.stats().all_lost(), 2U);
+  client->up();
+  EXPECT_TRUE(logger.log(numbered(3))) << "it goes on";
+}
+
 TEST_F(LoggerLosses, BlockWaitsForRoomInTheRing) {
   LoggerOptions tiny = options(false);
   tiny.ring_bytes = 64 * 1024;
