@@ -27,9 +27,11 @@ postrider_unit(postrider@.service " (%i)" %i postrider/%i)
 install(FILES "${packaging}/systemd/postrider.sysusers" DESTINATION lib/sysusers.d RENAME postrider.conf
         COMPONENT program)
 
-file(GLOB documents CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md")
+file(GLOB documents CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md" "${PROJECT_SOURCE_DIR}/docs/*.yaml")
 install(FILES ${documents} "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/CHANGELOG.md"
               "${packaging}/deb/copyright" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT program)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs/screenshots" "${PROJECT_SOURCE_DIR}/docs/decisions"
+        DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT program)
 install(FILES "${packaging}/prometheus/alerts.yml" DESTINATION "${share}/prometheus" COMPONENT program)
 install(FILES "${packaging}/grafana/postrider.json" DESTINATION "${share}/grafana" COMPONENT program)
 install(FILES "${packaging}/postrider.toml" DESTINATION "${share}" COMPONENT program)

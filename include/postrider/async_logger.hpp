@@ -158,7 +158,7 @@ struct LoggerStats {
   std::uint64_t on_disk = 0;
 
   std::uint64_t backlog_bytes = 0;  ///< of the spill files
-  Duration oldest_age{};            ///< of what is on disk: since the oldest of it was spilled, or found
+  Duration oldest_age{};            ///< of what is on disk: since the oldest of it was spilled
   std::uint64_t quarantined = 0;    ///< damaged lines that were set aside
   std::uint64_t retries = 0;        ///< events sent again
   std::uint64_t callback_failures = 0;

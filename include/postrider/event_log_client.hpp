@@ -37,8 +37,9 @@ struct SendItem {
 struct SendResult {
   SendVerdict verdict = SendVerdict::delivered;
   int status = 0;
-  std::string reason{};                   ///< for people
-  std::optional<Duration> retry_after{};  ///< the receiver's wish
+  std::string reason{};  ///< for people
+  /// The receiver's wish. Nothing is sent meanwhile; when all was delivered, it means nothing.
+  std::optional<Duration> retry_after{};
   std::vector<SendItem>
       items{};  ///< one for each event, when the receiver tells; counts instead of `verdict`
 };

@@ -74,8 +74,12 @@ class EventLogEntry {
   /// A member of your own. Names of the fields above, "spillSeq" and "xxh3" are refused, and so are names
   /// longer than 128 bytes: Error(invalid_argument).
   EventLogEntry& extra(std::string_view name, std::string_view text);
+  /// A null pointer is an empty text.
   EventLogEntry& extra(std::string_view name, const char* text) {
-    return extra(name, std::string_view(text));
+    return extra(name, text == nullptr ? std::string_view() : std::string_view(text));
+  }
+  EventLogEntry& extra(std::string_view name, char character) {
+    return extra(name, std::string_view(&character, 1));
   }
   EventLogEntry& extra(std::string_view name, bool value) {
     return put_extra(Field::extra_json, name, value ? "true" : "false");
@@ -86,7 +90,8 @@ class EventLogEntry {
   }
   /// Not a number or infinite: null, as JSON has neither.
   EventLogEntry& extra(std::string_view name, double value);
-  /// Any JSON value. Throws Error(invalid_argument) when it is not well-formed.
+  /// Any JSON value. Throws Error(invalid_argument) when it is not well-formed, or has what no database
+  /// keeps: U+0000, a number beyond a double.
   EventLogEntry& extra_json(std::string_view name, std::string_view json);
 
   /// Empty when it was not set. The view lives until the entry is changed.
@@ -103,8 +108,11 @@ class EventLogEntry {
 
   /// Within what the Event Log API takes; `log()` refuses others as `invalid_entry`. An entry has a process
   /// and a status, its texts have no NUL, and at most so many characters: process and step 200, other names
-  /// and ids 128; details have at most 64 KiB, and so have all extras together.
+  /// and ids 128; details have at most 64 KiB, and so have all extras together; its
+  /// time is in the years 1000 to 9999.
   [[nodiscard]] bool valid() const noexcept { return faults_ == 0; }
+  /// What keeps it from being valid: "processName is missing". Empty when nothing does.
+  [[nodiscard]] std::string fault() const;
 
   /// All fields, in the order in which they were set: field, length (32 bits), bytes. The form in which
   /// entries lie in the rings.

@@ -19,8 +19,11 @@ class Outcome {
 
   [[nodiscard]] static Outcome done() { return Outcome(Kind::done, {}, {}); }
   /// Come back later, not counted as an attempt: the other side asked for patience. A delay below zero counts
-  /// as zero, one above 365 days as 365 days.
-  [[nodiscard]] static Outcome retry_after(Duration delay) { return Outcome(Kind::retry_after, delay, {}); }
+  /// as zero, one above 365 days as 365 days. A reason is kept as the event's last error, so that operators
+  /// see why it waits.
+  [[nodiscard]] static Outcome retry_after(Duration delay, std::string reason = {}) {
+    return Outcome(Kind::retry_after, delay, std::move(reason));
+  }
   /// Like throwing an exception with this text: counted, retried by the policy, dead after the last attempt.
   [[nodiscard]] static Outcome failed(std::string reason) {
     return Outcome(Kind::failed, {}, std::move(reason));

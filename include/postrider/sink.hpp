@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -27,6 +28,13 @@ struct SinkMessage {
   std::string_view key{};
 };
 
+/// What the guard before a sink has seen.
+struct SinkCounts {
+  std::uint64_t failures = 0;  ///< times that the receiver was away when something was sent to it
+  Duration since_failure{};    ///< since the last of them
+  bool circuit_open = false;   ///< after several of them: it is left alone until it is tried again
+};
+
 /// A receiver of events outside: a broker, a file, somebody's HTTP endpoint. One serves the relay
 /// (`sink_publisher`) and the outbox (`sink_listener`) alike. Thread-safe.
 class Sink {
@@ -43,6 +51,10 @@ class Sink {
   /// Why the receiver was away when something was last sent to it, with its address; empty when it was not.
   /// Quick.
   [[nodiscard]] virtual std::string trouble() const { return {}; }
+  [[nodiscard]] virtual SinkCounts counts() const { return {}; }
+  /// Sends again, though the receiver has said that it wants no events any more. For operators who know
+  /// better; without that it changes nothing.
+  virtual void revive() {}
   /// Ends what is being sent as `unavailable`, and all that comes later. Idempotent.
   virtual void close() noexcept {}
 };

@@ -21,6 +21,7 @@ namespace postrider {
 class OutboxStore;
 class OutboxAdminStore;
 class OutboxSearchStore;
+class OutboxPendingStore;
 class QueueStore;
 class QueueAdminStore;
 class LogStore;
@@ -91,6 +92,7 @@ class Storage {
   [[nodiscard]] virtual OutboxStore& outbox_store() = 0;
   [[nodiscard]] virtual OutboxAdminStore& outbox_admin_store() = 0;
   [[nodiscard]] virtual OutboxSearchStore& outbox_search_store() = 0;
+  [[nodiscard]] virtual OutboxPendingStore& outbox_pending_store() = 0;
   [[nodiscard]] virtual QueueStore& queue_store() = 0;
   [[nodiscard]] virtual QueueAdminStore& queue_admin_store() = 0;
   [[nodiscard]] virtual LogStore& log_store() = 0;

@@ -39,8 +39,8 @@ struct WebhookSinkOptions {
 
 /// Posts events to somebody's HTTP endpoint, one per request, over connections that are kept. An answer 2xx
 /// is its acknowledgement; 408, 425, 429 and 5xx mean later (after `Retry-After`, when it says so), other 4xx
-/// that the event is refused. After 410 nothing is sent any more, until the sink is made anew. Redirects are
-/// not followed, proxies of the environment not used.
+/// that the event is refused. After 410 nothing is sent any more, until the sink is revived or made anew.
+/// Redirects are not followed, proxies of the environment not used.
 [[nodiscard]] std::shared_ptr<Sink> webhook_sink(WebhookSinkOptions options);
 
 }  // namespace postrider

@@ -36,6 +36,8 @@ class ConfigFile {
   /// The same for a text; `name` stands for the file in messages.
   [[nodiscard]] static ConfigFile parse(std::string_view text, std::string name);
 
+  /// The file, as messages name it.
+  [[nodiscard]] const std::string& name() const noexcept { return name_; }
   /// In the order of the file.
   [[nodiscard]] const std::vector<ConfigValue>& values() const noexcept { return values_; }
   /// Every table, also one without values; a table that is only the way to another one ("eventlog" of

@@ -2,45 +2,24 @@
 #include "config/section.hpp"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
 
 #include "core/age.hpp"
-#include "core/nearest.hpp"
 #include "core/utf8.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider::config {
 namespace {
 
-constexpr std::string_view variable_prefix = "POSTRIDER_";
 constexpr std::size_t largest_secret = 64U << 10U;
 
 std::string quoted(std::string_view text) {
   constexpr std::size_t shown = 100;
   return "'" + utf8_repaired(utf8_prefix(text, shown)) + "'";
-}
-
-/// POSTRIDER_SINKS_EVENTS_KAFKA_BROKERS for "sinks.events-kafka" and "brokers".
-std::string variable_of(std::string_view table, std::string_view name) {
-  std::string variable(variable_prefix);
-  const auto add = [&](std::string_view part) {
-    for (const char c : part) {
-      variable += std::isalnum(static_cast<unsigned char>(c)) != 0
-                      ? static_cast<char>(std::toupper(static_cast<unsigned char>(c)))
-                      : '_';
-    }
-  };
-  add(table);
-  variable += '_';
-  add(name);
-  return variable;
 }
 
 /// "hosts" for "hosts[3]".
@@ -121,72 +100,6 @@ std::string toml_text(std::string_view text) {
   return out + '"';
 }
 
-Source::Source(ConfigFile file, const char* const* environment) : file_(std::move(file)) {
-  if (environment == nullptr) environment = ::environ;
-  for (; *environment != nullptr; ++environment) {
-    const std::string_view variable = *environment;
-    const std::size_t equals = variable.find('=');
-    if (equals == std::string_view::npos || !variable.starts_with(variable_prefix)) continue;
-    const std::string name(variable.substr(0, equals));
-    variables_.emplace(name, variable.substr(equals + 1));
-  }
-}
-
-std::vector<std::string> Source::tables_below(const std::string& table) const {
-  std::vector<std::string> names;
-  const std::string prefix = table + ".";
-  for (const ConfigTable& one : file_.tables()) {
-    if (!one.name.starts_with(prefix)) continue;
-    const std::string name = one.name.substr(prefix.size());
-    const std::string first = name.substr(0, std::min(name.find('.'), name.size()));
-    if (std::find(names.begin(), names.end(), first) == names.end()) names.push_back(first);
-  }
-  return names;
-}
-
-std::size_t Source::elements_of(const std::string& table) const {
-  std::size_t count = 0;
-  const auto exists = [&](const std::string& name) {
-    return std::any_of(file_.tables().begin(), file_.tables().end(),
-                       [&](const ConfigTable& one) { return one.name == name; });
-  };
-  while (exists(table + "[" + std::to_string(count) + "]")) ++count;
-  return count;
-}
-
-void Source::finish() const {
-  std::vector<std::string_view> known(tables_.begin(), tables_.end());
-  for (const ConfigTable& table : file_.tables()) {
-    const bool is_way = std::any_of(tables_.begin(), tables_.end(), [&](const std::string& read) {
-      return read.starts_with(table.name + ".");
-    });
-    if (!is_way && !tables_.contains(table.name)) file_.refuse_unknown(table, known);
-  }
-  for (const ConfigValue& value : file_.values()) {
-    if (!tables_.contains(value.table)) {
-      file_.refuse(value.line, value.name + " stands outside of every table that is known",
-                   "options belong into a table", "write [storage] above it, or whichever it is of");
-    }
-  }
-  for (const auto& [name, value] : variables_) {
-    if (used_variables_.contains(name)) continue;
-    // Others may use the prefix for what is theirs; what begins like a table of ours is meant for us.
-    const bool meant =
-        std::any_of(tables_.begin(), tables_.end(), [&variable = name](const std::string& table) {
-          return variable.starts_with(variable_of(table.substr(0, table.find_first_of(".[")), ""));
-        });
-    if (!meant) continue;
-    std::vector<std::string> names;
-    for (const Effective& one : effective_) names.push_back(variable_of(one.table, one.name));
-    const std::vector<std::string_view> views(names.begin(), names.end());
-    const std::string_view nearest = nearest_of(name, views);
-    throw Error(
-        ErrorCode::invalid_argument, "the environment variable " + name + " is refused",
-        "there is no option of that name",
-        nearest.empty() ? "postrider config print lists them" : "did you mean " + std::string(nearest) + "?");
-  }
-}
-
 Section::Section(Source& source, std::string table) : source_(source), table_(std::move(table)) {
   source_.tables_.insert(table_);
   for (const ConfigTable& one : source_.file_.tables()) {
@@ -202,6 +115,13 @@ Section::Section(Source& source, std::string table) : source_(source), table_(st
 std::optional<Section::Found> Section::find(std::string_view name) {
   known_.emplace_back(name);
   const std::string variable = variable_of(table_, name);
+  const auto [table, is_new] = source_.tables_of_variables_.emplace(variable, table_);
+  if (!is_new && table->second != table_) {
+    refuse("",
+           "the environment variable " + variable + " would stand for an option of [" + table->second +
+               "] as well",
+           "choose a name that differs by more than - and _, or upper and lower case");
+  }
   if (const auto found = source_.variables_.find(variable); found != source_.variables_.end()) {
     source_.used_variables_.insert(variable);
     given_ = true;
@@ -215,19 +135,23 @@ std::optional<Section::Found> Section::find(std::string_view name) {
 
 void Section::refuse(const Found& found, std::string_view name, const std::string& wanted) const {
   const std::string what = table_ + "." + std::string(name) + " cannot be " + quoted(found.text);
-  if (found.from_file) source_.file_.refuse(found.line, what, "it must be " + wanted);
-  throw Error(ErrorCode::invalid_argument, "the environment variable " + found.where + " is refused",
-              what + ": it must be " + wanted);
+  source_.refused_options_.insert(table_ + "." + std::string(name));
+  if (found.from_file) {
+    source_.refuse(found.line, what, "it must be " + wanted);
+  } else {
+    source_.refuse(0, "the environment variable " + found.where + " is refused",
+                   what + ": it must be " + wanted);
+  }
 }
 
 void Section::refuse(std::string_view name, std::string_view why, std::string_view hint) const {
+  const std::string option = table_ + (name.empty() ? "" : "." + std::string(name));
+  if (source_.unresolved_.contains(table_) || !source_.refused_options_.insert(option).second) return;
   unsigned line = line_;
   for (const ConfigValue* value : values_) {
     if (without_index(value->name) == name) line = value->line;
   }
-  const std::string what = table_ + (name.empty() ? "" : "." + std::string(name)) + " is refused";
-  if (line != 0) source_.file_.refuse(line, what, why, hint);
-  throw Error(ErrorCode::invalid_argument, what, why, hint);
+  source_.refuse(line, option + " is refused", why, hint);
 }
 
 void Section::note(std::string_view name, std::string value, const std::optional<Found>& found) {
@@ -240,17 +164,23 @@ void Section::note(std::string_view name, std::string value, const std::optional
   const Effective::Origin origin = !found             ? Effective::Origin::standard
                                    : found->from_file ? Effective::Origin::file
                                                       : Effective::Origin::environment;
+  const std::string where = !found ? std::string()
+                            : found->from_file
+                                ? source_.file_.name() + ", line " + std::to_string(found->line)
+                                : "the environment variable " + found->where;
   source_.effective_.push_back(
-      {table_, std::string(name), std::move(value), origin, fingerprint_of(in_force)});
+      {table_, std::string(name), std::move(value), origin, where, fingerprint_of(in_force)});
 }
 
-std::string Section::expanded(const Found& found, std::string_view name) const {
+std::optional<std::string> Section::expanded(const Found& found, std::string_view name) const {
+  const bool resolves = !source_.resolved_ || *source_.resolved_ == table_;
   std::string out;
   std::string_view text = found.text;
-  const auto fail = [&](const std::string& why) {
-    const std::string what = table_ + "." + std::string(name) + " is refused";
-    if (found.from_file) source_.file_.refuse(found.line, what, why);
-    throw Error(ErrorCode::invalid_argument, what, why);
+  const auto refused = [&](const std::string& why) -> std::optional<std::string> {
+    const std::string option = table_ + "." + std::string(name);
+    source_.refused_options_.insert(option);
+    source_.refuse(found.from_file ? found.line : 0, option + " is refused", why);
+    return std::nullopt;
   };
   for (;;) {
     const std::size_t begin = text.find("${");
@@ -259,20 +189,27 @@ std::string Section::expanded(const Found& found, std::string_view name) const {
     const std::size_t end = text.find('}', begin);
     const std::string_view inside =
         end == std::string_view::npos ? std::string_view() : text.substr(begin + 2, end - begin - 2);
-    if (inside.starts_with("env:")) {
+    const bool of_environment = inside.starts_with("env:");
+    if (!of_environment && !inside.starts_with("file:")) {
+      return refused("'${' must be followed by env:NAME} or file:/path}");
+    }
+    if (!resolves) {
+      source_.unresolved_.insert(table_);
+      out += text.substr(begin, end + 1 - begin);
+    } else if (of_environment) {
       const std::string variable(inside.substr(4));
       const char* const value = std::getenv(variable.c_str());  // NOLINT(concurrency-mt-unsafe): at start
-      if (value == nullptr) fail("the environment variable " + quoted(variable) + " is not set");
+      if (value == nullptr) return refused("the environment variable " + quoted(variable) + " is not set");
       out += value;
-    } else if (inside.starts_with("file:")) {
+    } else {
       const std::string path(inside.substr(5));
       std::optional<std::string> content = beginning_of(path);
-      if (!content) fail("the file " + quoted(path) + " cannot be read");
-      if (content->size() > largest_secret) fail("the file " + quoted(path) + " is larger than 64 KiB");
+      if (!content) return refused("the file " + quoted(path) + " cannot be read");
+      if (content->size() > largest_secret) {
+        return refused("the file " + quoted(path) + " is larger than 64 KiB");
+      }
       while (!content->empty() && (content->back() == '\n' || content->back() == '\r')) content->pop_back();
       out += *content;
-    } else {
-      fail("'${' must be followed by env:NAME} or file:/path}");
     }
     text.remove_prefix(end + 1);
   }
@@ -280,9 +217,10 @@ std::string Section::expanded(const Found& found, std::string_view name) const {
 
 Section& Section::text(std::string_view name, std::string& target) {
   const std::optional<Found> found = find(name);
-  if (found) {
-    if (found->kind != ConfigValue::Kind::text) refuse(*found, name, "a text, in quotes");
-    target = expanded(*found, name);
+  if (found && found->kind != ConfigValue::Kind::text) {
+    refuse(*found, name, "a text, in quotes");
+  } else if (found) {
+    target = expanded(*found, name).value_or(target);
   }
   // What a reference brings may be a secret, also where none is expected.
   note(name, toml_text(found && refers(found->text) ? found->text : target), found, target);
@@ -291,12 +229,11 @@ Section& Section::text(std::string_view name, std::string& target) {
 
 Section& Section::secret(std::string_view name, std::string& target) {
   const std::optional<Found> found = find(name);
-  if (found) {
+  if (found && found->kind != ConfigValue::Kind::text) {
     // Not even what is wrong with it is shown.
-    if (found->kind != ConfigValue::Kind::text)
-      refuse(Found{"***", found->kind, found->from_file, found->where, found->line}, name,
-             "a text, in quotes");
-    target = expanded(*found, name);
+    refuse(Found{"***", found->kind, found->from_file, found->where, found->line}, name, "a text, in quotes");
+  } else if (found) {
+    target = expanded(*found, name).value_or(target);
   }
   note(name, toml_text(without_secrets(found ? found->text : target)), found, target);
   return *this;
@@ -305,20 +242,24 @@ Section& Section::secret(std::string_view name, std::string& target) {
 Section& Section::flag(std::string_view name, bool& target) {
   const std::optional<Found> found = find(name);
   if (found) {
-    if (found->text != "true" && found->text != "false") refuse(*found, name, "true or false");
-    target = found->text == "true";
+    if (found->text != "true" && found->text != "false") {
+      refuse(*found, name, "true or false");
+    } else {
+      target = found->text == "true";
+    }
   }
   note(name, target ? "true" : "false", found);
   return *this;
 }
 
-std::int64_t Section::whole(const Found& found, std::string_view name, std::int64_t least,
-                            std::int64_t most) const {
+std::optional<std::int64_t> Section::whole(const Found& found, std::string_view name, std::int64_t least,
+                                           std::int64_t most) const {
   std::int64_t number = 0;
   const char* const end = found.text.data() + found.text.size();
   const auto [stop, error] = std::from_chars(found.text.data(), end, number);
   if (error != std::errc{} || stop != end || number < least || number > most) {
     refuse(found, name, "a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+    return std::nullopt;
   }
   return number;
 }
@@ -326,8 +267,9 @@ std::int64_t Section::whole(const Found& found, std::string_view name, std::int6
 Section& Section::count(std::string_view name, std::size_t& target, std::size_t least, std::size_t most) {
   const std::optional<Found> found = find(name);
   if (found) {
-    target = static_cast<std::size_t>(
-        whole(*found, name, static_cast<std::int64_t>(least), static_cast<std::int64_t>(most)));
+    const auto number =
+        whole(*found, name, static_cast<std::int64_t>(least), static_cast<std::int64_t>(most));
+    if (number) target = static_cast<std::size_t>(*number);
   }
   note(name, std::to_string(target), found);
   return *this;
@@ -335,7 +277,7 @@ Section& Section::count(std::string_view name, std::size_t& target, std::size_t 
 
 Section& Section::number(std::string_view name, int& target, int least, int most) {
   const std::optional<Found> found = find(name);
-  if (found) target = static_cast<int>(whole(*found, name, least, most));
+  if (found) target = static_cast<int>(whole(*found, name, least, most).value_or(target));
   note(name, std::to_string(target), found);
   return *this;
 }
@@ -344,15 +286,18 @@ Section& Section::time(std::string_view name, Duration& target, Duration unit, D
                        Duration most) {
   const std::optional<Found> found = find(name);
   const auto up = [&](Duration time) { return (time + unit - Duration{1}) / unit; };
-  if (found) target = unit * whole(*found, name, up(least), most / unit);
+  if (found) {
+    if (const auto number = whole(*found, name, up(least), most / unit)) target = unit * *number;
+  }
   note(name, std::to_string(target / unit), found);
   return *this;
 }
 
 Section& Section::age(std::string_view name, std::optional<Duration>& target) {
   const std::optional<Found> found = find(name);
-  if (found && !found->text.empty()) {
-    if (found->kind != ConfigValue::Kind::text) refuse(*found, name, "a time in quotes, as in \"90d\"");
+  if (found && found->kind != ConfigValue::Kind::text) {
+    refuse(*found, name, "a time in quotes, as in \"90d\"");
+  } else if (found && !found->text.empty()) {
     try {
       target = parse_age(table_ + "." + std::string(name), found->text);
     } catch (const Error&) {
@@ -369,8 +314,11 @@ std::optional<Section::Found> Section::take_list(std::string_view name, std::vec
                                                  std::vector<std::string>& written) {
   std::optional<Found> found = find(name);
   if (found) {
-    if (found->kind != ConfigValue::Kind::text) refuse(*found, name, "a list of texts");
-    target = split(expanded(*found, name));
+    if (found->kind != ConfigValue::Kind::text) {
+      refuse(*found, name, "a list of texts");
+    } else if (const std::optional<std::string> whole = expanded(*found, name)) {
+      target = split(*whole);
+    }
     written = refers(found->text) ? std::vector<std::string>{found->text} : target;
     return found;
   }
@@ -378,9 +326,12 @@ std::optional<Section::Found> Section::take_list(std::string_view name, std::vec
   for (const ConfigValue* value : values_) {
     if (value->name == name || without_index(value->name) != name) continue;
     found = Found{value->text, value->kind, true, {}, value->line};
-    if (value->kind != ConfigValue::Kind::text) refuse(*found, name, "a list of texts");
-    elements.push_back(expanded(*found, name));
     written.push_back(value->text);
+    if (value->kind != ConfigValue::Kind::text) {
+      refuse(*found, name, "a list of texts");
+    } else {
+      elements.push_back(expanded(*found, name).value_or(""));
+    }
   }
   if (found) {
     target = std::move(elements);
@@ -405,8 +356,8 @@ Section& Section::secrets(std::string_view name, std::vector<std::string>& targe
   return *this;
 }
 
-std::size_t Section::choose(std::string_view name, std::span<const std::string_view> words,
-                            std::string_view now) {
+std::optional<std::size_t> Section::choose(std::string_view name, std::span<const std::string_view> words,
+                                           std::string_view now) {
   const std::optional<Found> found = find(name);
   const std::string wanted(found ? std::string_view(found->text) : now);
   const auto chosen = std::find(words.begin(), words.end(), wanted);
@@ -414,6 +365,7 @@ std::size_t Section::choose(std::string_view name, std::span<const std::string_v
     std::string all = "one of";
     for (const std::string_view word : words) all.append(" ").append(word);
     refuse(found.value_or(Found{wanted, ConfigValue::Kind::text, false, {}, 0}), name, all);
+    return std::nullopt;
   }
   note(name, toml_text(wanted), found);
   return static_cast<std::size_t>(chosen - words.begin());
@@ -425,7 +377,7 @@ Section& Section::rest(std::string_view prefix, std::map<std::string, std::strin
     if (!value->name.starts_with(prefix)) continue;
     const Found found{value->text, value->kind, true, {}, value->line};
     std::string& one = target[value->name.substr(prefix.size())];
-    one = expanded(found, value->name);
+    one = expanded(found, value->name).value_or("");
     // Whether it is a secret is not known here.
     note(value->name, toml_text(without_secrets(found.text)), found, one);
   }
@@ -447,7 +399,11 @@ void Section::finish() const {
           });
       if (is_list) continue;
     }
-    source_.file_.refuse_unknown(*value, known);
+    try {
+      source_.file_.refuse_unknown(*value, known);
+    } catch (const Error& error) {
+      source_.refused_.push_back({value->line, error});
+    }
   }
 }
 

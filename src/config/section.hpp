@@ -15,6 +15,7 @@
 
 #include "config/config_file.hpp"
 #include "postrider/clock.hpp"
+#include "postrider/error.hpp"
 
 namespace postrider::config {
 
@@ -27,13 +28,18 @@ struct Effective {
   /// rest of a secret is ***.
   std::string value;
   Origin origin;
+  std::string where{};          ///< "shop.toml, line 7", or its variable; empty for the default
   std::size_t fingerprint = 0;  ///< of what is in force, secrets too: whether it has changed
 };
 
 /// As TOML, and JSON, write a text.
 [[nodiscard]] std::string toml_text(std::string_view text);
 
-/// What the tables of one configuration are read from and noted in.
+/// POSTRIDER_SINKS_EVENTS_KAFKA_BROKERS for "sinks.events-kafka" and "brokers".
+[[nodiscard]] std::string variable_of(std::string_view table, std::string_view name);
+
+/// What the tables of one configuration are read from and noted in. What is wrong with them is gathered, and
+/// thrown by `finish`.
 class Source {
  public:
   /// `environment` as main gets it; null: the process's own.
@@ -46,24 +52,40 @@ class Source {
   [[nodiscard]] std::vector<std::string> tables_below(const std::string& table) const;
   /// How many tables [[table]] has.
   [[nodiscard]] std::size_t elements_of(const std::string& table) const;
-  /// Throws Error(invalid_argument) for a table that nobody has read, and for a variable
-  /// POSTRIDER_<TABLE>_… that names no option of it.
-  void finish() const;
+  /// References (`${env:NAME}`, `${file:/path}`) in other tables stay as they are written: their secrets are
+  /// not this reader's. What a table says by them is not judged.
+  void resolve_only(std::string table) { resolved_ = std::move(table); }
+  /// Throws Error(invalid_argument) that says what was refused so far, and besides every table that nobody
+  /// has read, and every variable POSTRIDER_<TABLE>_… that names no option of it.
+  void finish();
 
  private:
   friend class Section;
+  struct Refused {
+    unsigned line;  ///< 0: it stands in no line
+    Error error;
+  };
+  void refuse(unsigned line, const std::string& what, std::string_view why = {}, std::string_view hint = {});
+  void refuse_unknown_tables();
+  void refuse_unknown_variables();
+
   ConfigFile file_;
   std::map<std::string, std::string> variables_;  // POSTRIDER_…
   std::set<std::string> used_variables_;
-  std::set<std::string> tables_;  // that were read
+  std::map<std::string, std::string> tables_of_variables_;  // of all options that were named
+  std::set<std::string> tables_;                            // that were read
   std::vector<Effective> effective_;
+  std::optional<std::string> resolved_;  // the only table whose references are resolved
+  std::set<std::string> unresolved_;     // tables that have others
+  std::vector<Refused> refused_;
+  std::set<std::string> refused_options_;  // "storage.url": one reason is enough
 };
 
 /// One table. Name an option, and it is looked for, checked, noted, and known from then on; what is left over
 /// in the table is refused by `finish`, with the nearest of the names. A variable POSTRIDER_<TABLE>_<NAME>
 /// counts more than the file; texts may take `${env:NAME}` and `${file:/path}` in.
 ///
-/// All throw Error(invalid_argument) that names file and line, or the variable.
+/// What is wrong is told to the source, with the line or the variable; the target then stays as it was.
 class Section {
  public:
   Section(Source& source, std::string table);
@@ -91,7 +113,7 @@ class Section {
       names.push_back(text);
       if (meaning == target) now = text;
     }
-    target = words[choose(name, names, now)].second;
+    if (const std::optional<std::size_t> chosen = choose(name, names, now)) target = words[*chosen].second;
     return *this;
   }
   /// All options of the table that begin with `prefix`, without it: for what is passed on to a library.
@@ -101,7 +123,7 @@ class Section {
   [[nodiscard]] bool given() const noexcept { return given_; }
   [[nodiscard]] const std::string& table() const noexcept { return table_; }
   /// The value of this name, or the table, is refused: for what depends on several of them.
-  [[noreturn]] void refuse(std::string_view name, std::string_view why, std::string_view hint = {}) const;
+  void refuse(std::string_view name, std::string_view why, std::string_view hint = {}) const;
   void finish() const;
 
  private:
@@ -113,16 +135,20 @@ class Section {
     unsigned line;
   };
   [[nodiscard]] std::optional<Found> find(std::string_view name);
-  [[noreturn]] void refuse(const Found& found, std::string_view name, const std::string& wanted) const;
-  std::int64_t whole(const Found& found, std::string_view name, std::int64_t least, std::int64_t most) const;
-  std::size_t choose(std::string_view name, std::span<const std::string_view> words, std::string_view now);
+  void refuse(const Found& found, std::string_view name, const std::string& wanted) const;
+  [[nodiscard]] std::optional<std::int64_t> whole(const Found& found, std::string_view name,
+                                                  std::int64_t least, std::int64_t most) const;
+  [[nodiscard]] std::optional<std::size_t> choose(std::string_view name,
+                                                  std::span<const std::string_view> words,
+                                                  std::string_view now);
   /// `written` is what stands in file or environment, unless that says no more than `target`.
   std::optional<Found> take_list(std::string_view name, std::vector<std::string>& target,
                                  std::vector<std::string>& written);
   void note(std::string_view name, std::string value, const std::optional<Found>& found);
   void note(std::string_view name, std::string value, const std::optional<Found>& found,
             std::string_view in_force);
-  [[nodiscard]] std::string expanded(const Found& found, std::string_view name) const;
+  /// Nothing when it was refused.
+  [[nodiscard]] std::optional<std::string> expanded(const Found& found, std::string_view name) const;
 
   Source& source_;
   const std::string table_;

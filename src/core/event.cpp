@@ -81,7 +81,8 @@ void check_payload(const std::string& payload, PayloadKind kind) {
   }
   if (kind == PayloadKind::bytes) return;
   if (const auto fault = json_fault(payload, EventLimits::json_depth)) {
-    refuse("payload", "it is not valid JSON, " + *fault, "use bytes() for anything but JSON");
+    refuse("payload", "it is not valid JSON, " + *fault,
+           "send anything but JSON as bytes: EventBuilder::bytes(), payloadBase64 of the REST API");
   }
 }
 
@@ -210,7 +211,7 @@ EventBuilder& EventBuilder::headers_json(std::string_view text) {
 
 Event EventBuilder::build() {
   Event::Fields& event = fields();
-  const std::unique_ptr<Event::Fields> spent = std::move(fields_);  // also when something is refused below
+  std::unique_ptr<Event::Fields> spent = std::move(fields_);  // also when something is refused below
   if (event.type.empty()) refuse("type", "it is empty", "name what happened, for example \"UserCreated\"");
   check_length("type", event.type, EventLimits::type_chars);
   check_length("aggregate type", event.aggregate_type, EventLimits::aggregate_type_chars);
@@ -236,7 +237,7 @@ Event EventBuilder::build() {
   event.headers_json = encode_headers(event.headers);
   if (event.id.empty()) event.id = new_event_id();
   if (!event.occurred_at) event.occurred_at = Clock::system().now();
-  return Event(std::make_shared<const Event::Fields>(std::move(event)));
+  return Event(std::move(spent));
 }
 
 }  // namespace postrider

@@ -249,7 +249,7 @@ TEST(Event, MalformedJsonIsReportedWithItsPosition) {
   EXPECT_EQ(refusal(Event::builder("T").json("{\n  \"a\": tru\n}")),
             "postrider: event refused: payload: it is not valid JSON, at byte 9 (line 2, column 8): "
             "unexpected 't'. "
-            "Hint: use bytes() for anything but JSON");
+            "Hint: send anything but JSON as bytes: EventBuilder::bytes(), payloadBase64 of the REST API");
 }
 
 TEST(EventBuilder, IsSpentAfterBuilding) {

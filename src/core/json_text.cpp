@@ -8,6 +8,7 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
+#include <cmath>
 
 #include "core/utf8.hpp"
 #include "postrider/error.hpp"
@@ -42,6 +43,68 @@ struct NullHandler {
   bool on_null(bj::error_code&) { return true; }
   bool on_comment_part(bj::string_view, bj::error_code&) { return true; }
   bool on_comment(bj::string_view, bj::error_code&) { return true; }
+};
+
+/// Stops at what not every database stores.
+struct StoredHandler : NullHandler {
+  std::string_view fault{};
+
+  bool judge(bool taken, std::string_view otherwise, bj::error_code& error) {
+    if (taken) return true;
+    fault = otherwise;
+    error = bj::error::syntax;
+    return false;
+  }
+  bool text(bj::string_view part, bj::error_code& error) {
+    return judge(part.find('\0') == bj::string_view::npos, "the character U+0000", error);
+  }
+  bool on_string_part(bj::string_view part, std::size_t, bj::error_code& error) { return text(part, error); }
+  bool on_string(bj::string_view part, std::size_t, bj::error_code& error) { return text(part, error); }
+  bool on_key_part(bj::string_view part, std::size_t, bj::error_code& error) { return text(part, error); }
+  bool on_key(bj::string_view part, std::size_t, bj::error_code& error) { return text(part, error); }
+  bool on_double(double value, bj::string_view, bj::error_code& error) {
+    return judge(std::isfinite(value), "a number that is too large for anybody to read back", error);
+  }
+};
+
+/// Stops at what is not an array of texts.
+struct TextsHandler : NullHandler {
+  const std::function<void(std::string_view)>* each = nullptr;
+  bool within = false;
+  std::string_view fault{};
+  std::string parts{};
+
+  bool refuse(bj::error_code& error) {
+    fault = within ? "one of them is not a text" : "they are not a JSON array";
+    error = bj::error::syntax;
+    return false;
+  }
+  bool on_array_begin(bj::error_code& error) {
+    if (within) return refuse(error);
+    return within = true;
+  }
+  bool on_object_begin(bj::error_code& error) { return refuse(error); }
+  bool on_int64(std::int64_t, bj::string_view, bj::error_code& error) { return refuse(error); }
+  bool on_uint64(std::uint64_t, bj::string_view, bj::error_code& error) { return refuse(error); }
+  bool on_double(double, bj::string_view, bj::error_code& error) { return refuse(error); }
+  bool on_bool(bool, bj::error_code& error) { return refuse(error); }
+  bool on_null(bj::error_code& error) { return refuse(error); }
+  bool on_string_part(bj::string_view part, std::size_t, bj::error_code& error) {
+    if (!within) return refuse(error);
+    parts.append(part.data(), part.size());
+    return true;
+  }
+  bool on_string(bj::string_view part, std::size_t, bj::error_code& error) {
+    if (!within) return refuse(error);
+    if (parts.empty()) {  // nearly always
+      (*each)({part.data(), part.size()});
+      return true;
+    }
+    parts.append(part.data(), part.size());
+    (*each)(parts);
+    parts.clear();
+    return true;
+  }
 };
 
 bj::parse_options with_depth(std::size_t max_depth) {
@@ -79,15 +142,39 @@ std::string reason(bj::error_code error, std::string_view rest, std::size_t max_
   return error.message();
 }
 
-}  // namespace
-
-std::optional<std::string> json_fault(std::string_view text, std::size_t max_depth) {
-  bj::basic_parser<NullHandler> parser(with_depth(max_depth));
+template <class Handler>
+std::optional<std::string> fault_by(bj::basic_parser<Handler>& parser, std::string_view text,
+                                    std::size_t max_depth) {
   bj::error_code error;
   const std::size_t read = parser.write_some(false, text.data(), text.size(), error);
   if (!error && read == text.size()) return std::nullopt;
   if (!error) error = bj::error::extra_data;
   return position(text, read) + ": " + reason(error, text.substr(read), max_depth);
+}
+
+}  // namespace
+
+std::optional<std::string> json_fault(std::string_view text, std::size_t max_depth) {
+  bj::basic_parser<NullHandler> parser(with_depth(max_depth));
+  return fault_by(parser, text, max_depth);
+}
+
+std::optional<std::string> stored_json_fault(std::string_view text, std::size_t max_depth) {
+  bj::basic_parser<StoredHandler> parser(with_depth(max_depth));
+  std::optional<std::string> fault = fault_by(parser, text, max_depth);
+  const std::string_view seen = parser.handler().fault;
+  return seen.empty() ? std::move(fault) : "it has " + std::string(seen);
+}
+
+std::string_view each_json_text(std::string_view text, const std::function<void(std::string_view)>& each) {
+  constexpr std::size_t depth = 2;  // one more than it has, for a better message than "too deep"
+  bj::basic_parser<TextsHandler> parser(with_depth(depth));
+  parser.handler().each = &each;
+  bj::error_code error;
+  const std::size_t read = parser.write_some(false, text.data(), text.size(), error);
+  if (!parser.handler().fault.empty()) return parser.handler().fault;
+  if (error || read != text.size()) return "they are not a JSON array";
+  return {};
 }
 
 std::string encode_headers(const Headers& headers) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +15,15 @@ namespace postrider {
 /// '}'". Bytes count from 0, lines and columns (in characters) from 1. Nothing when it is well-formed. Builds
 /// no tree.
 [[nodiscard]] std::optional<std::string> json_fault(std::string_view text, std::size_t max_depth);
+
+/// The same, and what keeps it from being stored in every database and read back: U+0000 in a text or a name,
+/// a number that is beyond a double.
+[[nodiscard]] std::optional<std::string> stored_json_fault(std::string_view text, std::size_t max_depth);
+
+/// Calls `each` with every text of a JSON array of texts, in order, and builds no tree. What else `text` is;
+/// empty when it is that.
+[[nodiscard]] std::string_view each_json_text(std::string_view text,
+                                              const std::function<void(std::string_view)>& each);
 
 /// One JSON object; empty text for no headers. The headers must be valid UTF-8.
 [[nodiscard]] std::string encode_headers(const Headers& headers);

@@ -70,6 +70,46 @@ TEST(JsonText, TakesThe256thLevelAndNotThe257th) {
             "none");
 }
 
+std::vector<std::string> texts(std::string_view text) {
+  std::vector<std::string> all;
+  const std::string_view fault = each_json_text(text, [&](std::string_view one) { all.emplace_back(one); });
+  if (!fault.empty()) return {"no: " + std::string(fault)};
+  return all;
+}
+
+TEST(JsonText, TextsOfAnArray) {
+  using List = std::vector<std::string>;
+  EXPECT_EQ(texts("[]"), List{});
+  EXPECT_EQ(texts(R"([""])"), List{""});
+  EXPECT_EQ(texts(R"( [ "a=b" , "c" ] )"), (List{"a=b", "c"}));
+  EXPECT_EQ(texts(R"(["a\\b\"\u00e4\ud83d\ude00","x\n"])"), (List{"a\\b\"\u00E4\U0001F600", "x\n"}));
+  const std::string large(100'000, 'x');
+  EXPECT_EQ(texts("[\"" + large + "\",\"\\t" + large + "\\t\"]"), (List{large, "\t" + large + "\t"}));
+}
+
+TEST(JsonText, WhatIsNoArrayOfTexts) {
+  for (const std::string_view text :
+       {"", "x", "\"a\"", "{}", "1", "null", "[\"a\"", "[\"a\"]]", "[\"a\",]", "[\"a"}) {
+    EXPECT_EQ(texts(text), std::vector<std::string>{"no: they are not a JSON array"}) << text;
+  }
+  for (const std::string_view text : {"[1]", "[-1]", "[1.5]", "[true]", "[null]", "[[]]", "[[\"a\"]]", "[{}]",
+                                      "[\"a\",18446744073709551615]"}) {
+    EXPECT_EQ(texts(text), std::vector<std::string>{"no: one of them is not a text"}) << text;
+  }
+}
+
+RC_GTEST_PROP(JsonText, AnyTextsComeBackFromAnArray, ()) {
+  const auto all = *rc::gen::container<std::vector<std::string>>(
+      rc::gen::container<std::string>(rc::gen::inRange<char>(0x01, 0x7F)));
+  std::string text = "[";
+  for (const std::string& one : all) {
+    const std::string object = encode_headers({{one, ""}});  // {"…":""}
+    if (text.size() > 1) text += ',';
+    text += object.substr(1, object.size() - 5);
+  }
+  RC_ASSERT(texts(text + "]") == all);
+}
+
 RC_GTEST_PROP(JsonText, EveryPrefixOfAnObjectIsRefusedAtItsEnd, ()) {
   const std::string text = R"({"a":[1,-2.5e3,"x\n\u00e4",true,false,null],"b":{"c":{}}})";
   const auto size = *rc::gen::inRange<std::size_t>(0, text.size());

@@ -48,12 +48,15 @@ void OptionCheck::text(std::string_view option, std::string_view value, std::siz
   }
 }
 
-std::string default_node_name() {
+std::string process_name() {
   std::array<char, 256> host{};
   if (gethostname(host.data(), host.size() - 1) != 0) host = {"host"};
   const std::string name(utf8_prefix(host.data(), 32));
-  return utf8_repaired(name) + "/" + std::to_string(getpid()) + "/" +
-         std::string(new_event_id().view().substr(16));
+  return utf8_repaired(name) + "/" + std::to_string(getpid());
+}
+
+std::string default_node_name() {
+  return process_name() + "/" + std::string(new_event_id().view().substr(16));
 }
 
 LogCallback guarded(LogCallback log) {

@@ -28,7 +28,9 @@ class OptionCheck {
   std::string_view owner_;
 };
 
-/// Host, process id and a random tail, which keeps a restarted process with a recycled pid apart from its
+/// Host and process id: "web-1/4711".
+[[nodiscard]] std::string process_name();
+/// The same and a random tail, which keeps a restarted process with a recycled pid apart from its
 /// predecessor.
 [[nodiscard]] std::string default_node_name();
 

@@ -92,11 +92,16 @@ std::optional<TimePoint> parse_time(std::string_view text) {
 }
 
 std::string format_time(TimePoint time) {
+  std::string text;
+  text.reserve(27);
+  append_time(text, time);
+  return text;
+}
+
+void append_time(std::string& text, TimePoint time) {
   const auto midnight = floor<days>(time);
   const year_month_day date{midnight};
   const hh_mm_ss clock{time - midnight};
-  std::string text;
-  text.reserve(27);
   // Without printf: a sink formats one for every message.
   const auto number = [&text](int value, int width, char before) {
     std::array<char, 12> digits{};
@@ -117,7 +122,7 @@ std::string format_time(TimePoint time) {
   } else if (micros != 0) {
     number(micros / 1000, 3, '.');
   }
-  return text += 'Z';
+  text += 'Z';
 }
 
 }  // namespace postrider

@@ -19,5 +19,6 @@ inline constexpr TimePoint end_of_time{std::chrono::sys_days{std::chrono::year{1
 
 /// In UTC, with as many digits as are needed: none, three or six.
 [[nodiscard]] std::string format_time(TimePoint time);
+void append_time(std::string& text, TimePoint time);
 
 }  // namespace postrider

@@ -19,6 +19,8 @@ constexpr std::size_t shown_chars = 80;
 }  // namespace
 
 void Tag::check() const {
+  // The words for what is wrong are put together only when something is: tags are checked with every read.
+  if (within_text_bounds(key, 1, max_key_chars) && within_text_bounds(value, 0, max_value_chars)) return;
   check_text_bounds("tag refused", "key", key, 1, max_key_chars);
   check_text_bounds("tag '" + key + "' refused", "value", value, 0, max_value_chars);
 }

@@ -9,6 +9,12 @@
 
 namespace postrider {
 
+bool within_text_bounds(std::string_view text, std::size_t least, std::size_t most) noexcept {
+  if (text.find('\0') != std::string_view::npos) return false;
+  const std::optional<std::size_t> chars = utf8_length(text);
+  return chars && *chars >= least && *chars <= most;
+}
+
 void check_text_bounds(std::string_view what, std::string_view field, std::string_view text,
                        std::size_t least, std::size_t most) {
   const auto refuse = [&](const std::string& why) {

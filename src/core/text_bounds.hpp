@@ -6,8 +6,11 @@
 
 namespace postrider {
 
-/// Throws Error(invalid_argument), beginning with `what`, unless `text` is UTF-8 without NUL and has from
-/// `least` to `most` characters. `field` names it in the message: "key".
+/// Whether `text` is UTF-8 without NUL and has from `least` to `most` characters.
+[[nodiscard]] bool within_text_bounds(std::string_view text, std::size_t least, std::size_t most) noexcept;
+
+/// Throws Error(invalid_argument), beginning with `what`, unless `text` is within those bounds. `field` names
+/// it in the message: "key".
 void check_text_bounds(std::string_view what, std::string_view field, std::string_view text,
                        std::size_t least, std::size_t most);
 

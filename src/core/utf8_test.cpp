@@ -68,6 +68,19 @@ TEST(Utf8, RefusesOverlongFormsLoneBytesAndBrokenEnds) {
   EXPECT_EQ(utf8_length("z\u00E4\u20AC\U0001F600"), 4U);
 }
 
+TEST(Utf8, CountsAndFindsFaultsWhereverTheyStand) {
+  for (std::size_t before = 0; before < 40; ++before) {
+    for (std::size_t behind = 0; behind < 20; ++behind) {
+      const std::string head(before, 'a');
+      const std::string tail(behind, 'z');
+      EXPECT_EQ(utf8_length(head + "\U0001F600" + tail), before + behind + 1);
+      EXPECT_EQ(utf8_length(head + "\x80" + tail), std::nullopt) << before << " " << behind;
+      EXPECT_EQ(utf8_length(head + tail), before + behind);
+    }
+    EXPECT_EQ(utf8_length(std::string(before, 'a') + "\xF0\x9F"), std::nullopt);
+  }
+}
+
 RC_GTEST_PROP(Utf8, LengthCountsCharacters, ()) {
   const auto chars = *characters();
   RC_ASSERT(utf8_length(join(chars, chars.size())) == chars.size());

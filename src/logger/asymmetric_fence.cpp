@@ -5,34 +5,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <atomic>
-
 namespace postrider::logger {
 namespace {
-
-// An exchange instead of a fence: thread sanitizers understand it.
-std::atomic<int> full_fence{0};
 
 bool register_membarrier() noexcept {
   return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
-std::atomic<bool> asymmetric{false};
-
 }  // namespace
+
+std::atomic<int> AsymmetricFence::full_fence{0};
+std::atomic<bool> AsymmetricFence::asymmetric{false};
 
 bool AsymmetricFence::prepare() noexcept {
   static const bool registered = register_membarrier();
   asymmetric.store(registered, std::memory_order_relaxed);
   return registered;
-}
-
-void AsymmetricFence::light() noexcept {
-  if (asymmetric.load(std::memory_order_relaxed)) {
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-  } else {
-    full_fence.exchange(0, std::memory_order_seq_cst);
-  }
 }
 
 void AsymmetricFence::heavy() noexcept {

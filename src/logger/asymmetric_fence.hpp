@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
+
 namespace postrider::logger {
 
 /// Between two threads that each store one flag and then load the other's: `light` on the side that runs
@@ -10,8 +12,19 @@ class AsymmetricFence {
  public:
   /// Called once before the first `light`. False when the kernel cannot do it: `light` is a full fence then.
   static bool prepare() noexcept;
-  static void light() noexcept;
+  static void light() noexcept {
+    if (asymmetric.load(std::memory_order_relaxed)) [[likely]] {
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+      full_fence.exchange(0, std::memory_order_seq_cst);
+    }
+  }
   static void heavy() noexcept;
+
+ private:
+  // An exchange instead of a fence: thread sanitizers understand it.
+  static std::atomic<int> full_fence;
+  static std::atomic<bool> asymmetric;
 };
 
 }  // namespace postrider::logger

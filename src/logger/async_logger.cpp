@@ -88,11 +88,16 @@ struct AsyncEventLogger::Parts {
     queue.on_room([this] { drain->room_made(); });
     if (writer) {
       writer->on_room([this] { drain->room_made(); });
+      writer->on_full([this] { replayer->wake(); });
       writer->way_back([this](std::span<const EventRef> events) {
         return gate.is_closed() && !outlet->stopping ? queue.push(events) : 0;
       });
     }
   }
+
+  ~Parts() { lanes->unlock_files(); }
+  Parts(const Parts&) = delete;
+  Parts& operator=(const Parts&) = delete;
 
   void start() {
     if (writer) writer->start();  // the first: all others may come to it with an event
@@ -125,6 +130,10 @@ struct AsyncEventLogger::Parts {
     lane.leave();
     return pushed;
   }
+  [[nodiscard]] std::int64_t stamp(Lane* lane) const noexcept {
+    if (counts_time && lane != nullptr) return lane->time().now();
+    return options.clock->now().time_since_epoch().count();
+  }
   /// This is a child of the process that made the logger.
   [[nodiscard]] bool forked() const noexcept { return ForkCount::now() != birth; }
   bool log_slowly(Lane* lane, const EventLogEntry& entry, std::int64_t stamp) noexcept;
@@ -133,9 +142,11 @@ struct AsyncEventLogger::Parts {
     if (store->quarantine().append(line, options.fsync != FsyncMode::none)) ledger.quarantined(1);
   }
   void look_after_rings() {
-    if (!lanes->files_are_gone()) return;
-    if (store) store->look_after_files();  // the folder itself may be gone
-    lanes->replace_gone_files();
+    const bool gone = lanes->files_are_gone();
+    const bool plain = lanes->fallbacks() > 0;
+    if ((gone || plain) && store) store->look_after_files();  // the folder itself may be gone
+    if (gone) lanes->replace_gone_files();
+    if (plain) lanes->leave_plain_memory();
   }
   void tell_held_back(bool all) {
     ledger.tell_held_back(all);
@@ -150,6 +161,7 @@ struct AsyncEventLogger::Parts {
   const std::uint32_t birth = (ForkCount::watch(), ForkCount::now());
   std::shared_ptr<EventLogClient> client;
   const LoggerOptions options;
+  const bool counts_time = options.clock == &Clock::system() && ProcessorTime::is_even();
   std::unique_ptr<SpillFolder> folder;
   std::optional<SpillStore> store;
   Ledger ledger;
@@ -167,7 +179,9 @@ struct AsyncEventLogger::Parts {
   Mutex mutex;
   CondVar sender_done;
   std::size_t senders_done POSTRIDER_GUARDED_BY(mutex) = 0;
-  Mutex flush_mutex;  // one flush at a time
+  Mutex flush_mutex;
+  CondVar flushed;
+  bool flushing POSTRIDER_GUARDED_BY(flush_mutex) = false;  // one at a time
   PeriodicTask gauges{options.replay_interval, *options.clock,
                       [this] { options.metrics->record_logger(stats()); }};
   // What was held back is told soon after its time, also when nothing happens any more.
@@ -203,8 +217,8 @@ bool AsyncEventLogger::log(const EventLogEntry& entry) noexcept {
     parts.ledger.refused(entry, LossReason::invalid_entry);
     return false;
   }
-  const std::int64_t stamp = parts.options.clock->now().time_since_epoch().count();
   Lane* const lane = parts.lanes->mine();
+  const std::int64_t stamp = parts.stamp(lane);
   if (lane == nullptr || !parts.push(*lane, entry, stamp)) [[unlikely]]
     return parts.log_slowly(lane, entry, stamp);
   AsymmetricFence::light();
@@ -263,12 +277,25 @@ bool AsyncEventLogger::flush(Duration timeout) {
   Parts& parts = *parts_;
   if (parts.forked()) return false;
   Clock& clock = *parts.options.clock;
-  const SteadyPoint deadline = clock.steady_now() + timeout;
-  const MutexLock one(parts.flush_mutex);
+  constexpr Duration longest = std::chrono::hours{24 * 365 * 100};  // that a clock can be asked for
+  const SteadyPoint deadline = clock.steady_now() + std::min(timeout, longest);
+  {
+    const MutexLock lock(parts.flush_mutex);
+    while (parts.flushing) {
+      if (clock.steady_now() >= deadline) return false;
+      clock.wait_until(parts.flushed, parts.flush_mutex, deadline);
+    }
+    parts.flushing = true;
+  }
   parts.queue.hurry(true);
   bool done = parts.drain->pass(deadline) && parts.ledger.await_entered(clock, deadline);
   parts.queue.hurry(false);
   if (done && parts.writer) done = parts.writer->sync(deadline);
+  {
+    const MutexLock lock(parts.flush_mutex);
+    parts.flushing = false;
+  }
+  parts.flushed.notify_all();
   return done;
 }
 
@@ -322,11 +349,13 @@ void AsyncEventLogger::Parts::shutdown() noexcept {
   const LoggerStats books = stats();
   options.metrics->record_logger(books);
   const LogLevel level = books.all_lost() > 0 ? LogLevel::warning : LogLevel::info;
-  options.log(level, "postrider: the logger has ended: " + std::to_string(books.logged) + " logged, " +
-                         (books.recovered > 0 ? std::to_string(books.recovered) + " found, " : "") +
-                         std::to_string(books.delivered) + " delivered, " + std::to_string(books.dead) +
-                         " dead, " + std::to_string(books.all_lost()) + " lost, " +
-                         std::to_string(books.pending()) + " kept for the next start");
+  options.log(level,
+              "postrider: the logger has ended: " + std::to_string(books.logged) + " logged, " +
+                  (books.recovered > 0 ? std::to_string(books.recovered) + " found, " : "") +
+                  (books.adopted > 0 ? std::to_string(books.adopted) + " of others taken over, " : "") +
+                  std::to_string(books.delivered) + " delivered, " + std::to_string(books.dead) + " dead, " +
+                  std::to_string(books.all_lost()) + " lost, " + std::to_string(books.pending()) +
+                  " kept for the next start");
 }
 
 void AsyncEventLogger::Parts::end_senders(SteadyPoint deadline) {

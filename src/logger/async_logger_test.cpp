@@ -195,6 +195,17 @@ TEST_F(AsyncLogger, AReceiverThatAsksForAYearIsAskedAgainBefore) {
   EXPECT_TRUE(client->await_delivered(1));
 }
 
+TEST_F(AsyncLogger, HazardAReceiverThatTakesEventsAndSpeaksOfAPauseIsSentNoMore) {
+  ManualClock clock;
+  LoggerOptions single = direct();
+  single.batch_size = 1;
+  single.clock = &clock;
+  client->answer([](auto) { return SendResult{.retry_after = 60s}; });
+  AsyncEventLogger logger(client, single);
+  log_numbers(logger, 1, 3);
+  EXPECT_TRUE(client->await_requests(3)) << "the clock stands still";
+}
+
 TEST_F(AsyncLogger, Trigger4ARetryThatFindsTheQueueFullGoesToDisk) {
   ManualClock clock;
   AsyncEventLogger logger(client, crowded(clock, true));

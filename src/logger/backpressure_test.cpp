@@ -70,6 +70,71 @@ TEST_F(Backpressure, ABurstThatFindsQueueAndDiskBusyWaitsInItsRing) {
   expect_nothing_lost(logger);
 }
 
+TEST_F(Backpressure, AFlushWaitsForAnotherOneNoLongerThanItsTime) {
+  LoggerOptions small = options(false);
+  small.queue_capacity = 5;
+  AsyncEventLogger logger(client, small);
+  ASSERT_NO_FATAL_FAILURE(fill_queue_of_five(logger));
+  std::atomic<bool> flushed = false;
+  std::jthread other([&] { flushed = logger.flush(Duration::max()); });
+  EXPECT_FALSE(logger.flush(1ms));
+  EXPECT_FALSE(logger.flush(1ms)) << "whichever of them comes first";
+  EXPECT_FALSE(flushed);
+  client->release();
+  other.join();
+  EXPECT_TRUE(flushed) << "a time without end is not one that has passed";
+}
+
+/// Events that the files have no place for are in their rings, not lost: somebody takes them, if slowly.
+struct EachPolicy : Backpressure, ::testing::WithParamInterface<FullPolicy> {};
+INSTANTIATE_TEST_SUITE_P(Policies, EachPolicy,
+                         ::testing::Values(FullPolicy::drop_newest, FullPolicy::drop_oldest,
+                                           FullPolicy::block));
+
+TEST_P(EachPolicy, AReceiverThatIsWellLosesNothingToTheLimitsOfTheFiles) {
+  LoggerOptions small = options();
+  small.queue_capacity = 5;
+  small.max_spillover_events = 100;
+  small.full_policy = GetParam();
+  small.block_timeout = 30s;
+  AsyncEventLogger logger(client, small);
+  ASSERT_NO_FATAL_FAILURE(fill_queue_of_five(logger));
+  for (std::size_t i = 6; i <= 1000; ++i) ASSERT_TRUE(logger.log(numbered(i)));
+  ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.on_disk == 100; }));
+  EXPECT_FALSE(logger.flush(0us));
+  EXPECT_EQ(logger.stats().in_rings, 895U);
+  client->release();
+  ASSERT_TRUE(logger.flush());
+  logger.replay_soon();
+  ASSERT_TRUE(await_empty_disk(logger));
+  EXPECT_THAT(client->details(), UnorderedElementsAreArray(numbers(0, 1000)));
+  expect_nothing_lost(logger);
+}
+
+/// The same for the limit of bytes, which is only known when an event is written.
+TEST_F(Backpressure, LargeEventsOfAReceiverThatIsWellStayWithinTheBytesOfTheFiles) {
+  LoggerOptions small = options();
+  small.queue_capacity = 5;
+  small.max_spillover_bytes = 1 << 20;
+  small.ring_bytes = 32 << 20;
+  AsyncEventLogger logger(client, small);
+  ASSERT_NO_FATAL_FAILURE(fill_queue_of_five(logger));
+  constexpr std::size_t events = 1000;
+  for (std::size_t i = 6; i <= events; ++i) {
+    EventLogEntry entry = numbered(i);
+    entry.extra("ballast", std::string(8000, 'x'));
+    ASSERT_TRUE(logger.log(entry)) << i;
+    // The first tells how large they are.
+    if (i == 6) {
+      ASSERT_TRUE(await(logger, [](const LoggerStats& stats) { return stats.on_disk == 1; }));
+    }
+  }
+  EXPECT_FALSE(logger.flush(0us));
+  client->release();
+  ASSERT_TRUE(logger.flush());
+  expect_nothing_lost(logger);
+}
+
 /// What waits in the queue holds its place in the ring: with large events the ring is full long before the
 /// queue is.
 TEST_F(Backpressure, LargeEventsGoToDiskBeforeTheirRingIsFull) {

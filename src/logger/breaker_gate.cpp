@@ -40,10 +40,20 @@ void BreakerGate::leave(const SendResult& result) {
       breaker_.on_neutral();
     } else {
       breaker_.on_success(now);
+      ++successes_;
     }
-    if (result.retry_after) {
+    const bool taken = result.items.empty() && result.verdict == SendVerdict::delivered;
+    if (result.retry_after && !taken) {
       paused_until_ = std::max(paused_until_, now + std::min(*result.retry_after, longest_pause));
     }
+  }
+  changed_.notify_all();
+}
+
+void BreakerGate::leave() {
+  {
+    const MutexLock lock(mutex_);
+    breaker_.on_neutral();
   }
   changed_.notify_all();
 }
@@ -71,6 +81,11 @@ bool BreakerGate::is_open() const {
 bool BreakerGate::is_closed() const {
   const MutexLock lock(mutex_);
   return breaker_.state() == CircuitBreaker::State::closed;
+}
+
+std::uint64_t BreakerGate::successes() const {
+  const MutexLock lock(mutex_);
+  return successes_;
 }
 
 void BreakerGate::close() {

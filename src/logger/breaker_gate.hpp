@@ -19,6 +19,8 @@ class BreakerGate {
   [[nodiscard]] bool enter() POSTRIDER_EXCLUDES(mutex_);
   /// Ends what `enter` began, with what came of it.
   void leave(const SendResult& result) POSTRIDER_EXCLUDES(mutex_);
+  /// Ends what `enter` began, with nothing to be said of the receiver.
+  void leave() POSTRIDER_EXCLUDES(mutex_);
   /// Waits until `enter` may let somebody in, or the gate is closed. For those who have nowhere else to go.
   void await_reset() POSTRIDER_EXCLUDES(mutex_);
 
@@ -27,6 +29,8 @@ class BreakerGate {
   [[nodiscard]] bool is_open() const POSTRIDER_EXCLUDES(mutex_);
   /// Whether the last thing heard of the receiver was good.
   [[nodiscard]] bool is_closed() const POSTRIDER_EXCLUDES(mutex_);
+  /// How often the receiver has answered sensibly so far.
+  [[nodiscard]] std::uint64_t successes() const POSTRIDER_EXCLUDES(mutex_);
   /// Nobody waits any more, and nobody is let in.
   void close() POSTRIDER_EXCLUDES(mutex_);
 
@@ -38,6 +42,7 @@ class BreakerGate {
   CircuitBreaker breaker_ POSTRIDER_GUARDED_BY(mutex_);
   SteadyPoint paused_until_ POSTRIDER_GUARDED_BY(mutex_){};
   double retries_ POSTRIDER_GUARDED_BY(mutex_) = 10;  // to begin with
+  std::uint64_t successes_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   bool closed_ POSTRIDER_GUARDED_BY(mutex_) = false;
 };
 

@@ -11,6 +11,7 @@
 
 #include "core/nearest.hpp"
 #include "core/utf8.hpp"
+#include "core/without_prefix.hpp"
 #include "logger/options.hpp"
 #include "logger/settings.hpp"
 #include "postrider/error.hpp"
@@ -201,12 +202,9 @@ void for_each_variable(const char* const* environment, std::string_view prefix, 
     try {
       take(name, variable.substr(equals + 1));
     } catch (const Error& error) {
-      constexpr std::string_view from = "postrider: ";
-      std::string_view message = error.what();
-      if (message.starts_with(from)) message.remove_prefix(from.size());
       throw Error(error.code(),
                   "the environment variable " + utf8_repaired(variable.substr(0, equals)) + " is refused",
-                  std::string(message));
+                  without_prefix(error.what()));
     }
   }
 }

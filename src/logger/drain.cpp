@@ -114,7 +114,17 @@ bool Drain::aim_reached() const {
 }
 
 std::size_t Drain::room() const {
-  return outlet_.queue.room() + (outlet_.writer != nullptr ? outlet_.writer->room() : 0);
+  return outlet_.queue.room() + disk_room();
+}
+
+std::size_t Drain::disk_room() const {
+  if (outlet_.writer == nullptr) return 0;
+  const std::size_t room = outlet_.writer->room();
+  return outlet_.gate.is_closed() ? std::min(room, outlet_.writer->spare()) : room;
+}
+
+std::size_t Drain::spill(std::span<const EventRef> events) {
+  return outlet_.writer->take(events.first(std::min(events.size(), disk_room())));
 }
 
 void Drain::await_room() {
@@ -186,9 +196,9 @@ bool Drain::hand_over() {
   // All of them are of one ring. What waits for a sender holds its place there: when little is left of the
   // ring, the queue may have room for more events, but the ring has not.
   const bool crowded = outlet_.writer != nullptr && rest().front().lane->crowded();
-  if (crowded) handed_ += outlet_.writer->take(rest());
+  if (crowded) handed_ += spill(rest());
   if (!rest().empty()) handed_ += outlet_.queue.push(rest());
-  if (!crowded && !rest().empty() && outlet_.writer != nullptr) handed_ += outlet_.writer->take(rest());
+  if (!crowded && !rest().empty() && outlet_.writer != nullptr) handed_ += spill(rest());
   failpoint("logger.queued");
   if (!rest().empty()) return false;
   collected_.clear();

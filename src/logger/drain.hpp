@@ -12,7 +12,8 @@ namespace postrider::logger {
 
 /// Collects what threads have logged, and hands it to the senders; to the disk when they have no room, or
 /// when most of a thread's ring is full of what waits for them. While neither has any, it leaves events in
-/// their rings: when these are full, `log()` refuses, and its caller knows. One thread.
+/// their rings: when these are full, `log()` refuses, and its caller knows. So a receiver that is well, but
+/// slow, loses no event to the limits of the files; they are for those that are away. One thread.
 ///
 /// Threads that log do not wake it for each event. It says how many unseen events of one thread it wants to
 /// be woken for: the first after a pause, then full batches; in between it looks by itself.
@@ -54,6 +55,9 @@ class Drain {
   /// At the end of the shutdown's time: to disk, or lost.
   void give_up_rest();
   [[nodiscard]] std::size_t room() const;
+  [[nodiscard]] std::size_t disk_room() const;
+  /// As many of them as there is room for on disk.
+  [[nodiscard]] std::size_t spill(std::span<const EventRef> events);
   void await_room() POSTRIDER_EXCLUDES(mutex_);
   void await_events(std::size_t found) POSTRIDER_EXCLUDES(mutex_);
   /// What `pass` waits for: everything pushed until now is seen.

@@ -6,6 +6,7 @@
 
 #include "core/entry_limits.hpp"
 #include "core/json_text.hpp"
+#include "core/rfc3339.hpp"
 #include "core/utf8.hpp"
 #include "logger/entry_json.hpp"
 #include "logger/packed_entry.hpp"
@@ -79,7 +80,17 @@ std::size_t sent_length(std::string_view text, bool in_bytes) {
   return in_bytes ? repaired.size() : utf8_length(repaired).value_or(repaired.size());
 }
 
+TimePoint time_in(std::string_view bytes) {
+  std::int64_t count = 0;
+  std::memcpy(&count, bytes.data(), sizeof count);
+  return TimePoint{Duration{count}};
+}
+
 bool is_faulty(EventLogEntry::Field field, std::string_view text) {
+  if (field == EventLogEntry::Field::timestamp) {
+    const TimePoint time = time_in(text);
+    return time < first_time || time >= end_of_time;
+  }
   const EntryBound* const bound = bound_of(field);
   if (bound == nullptr) return false;
   // The logger's own id stands in for an application's that is not given.
@@ -88,6 +99,17 @@ bool is_faulty(EventLogEntry::Field field, std::string_view text) {
   // A bad byte becomes one character of three bytes.
   if (text.size() <= (bound->in_bytes ? bound->most / 3 : bound->most)) return false;
   return sent_length(text, bound->in_bytes) > bound->most;
+}
+
+/// Why `is_faulty` says yes.
+std::string fault_of(EventLogEntry::Field field, std::string_view text) {
+  if (field == EventLogEntry::Field::timestamp) return "timestamp is not in the years 1000 to 9999";
+  const EntryBound& bound = *bound_of(field);
+  std::string fault(bound.name);
+  if (text.empty()) return fault += " is missing";
+  if (text.find('\0') != std::string_view::npos) return fault += " has a NUL in it";
+  return fault +=
+         " has more than " + std::to_string(bound.most) + (bound.in_bytes ? " bytes" : " characters");
 }
 
 EventLogEntry entry_of(ProcessStatus status, std::string_view process, std::string_view step) {
@@ -145,8 +167,9 @@ EventLogEntry& EventLogEntry::extra(std::string_view name, double value) {
 
 EventLogEntry& EventLogEntry::extra_json(std::string_view name, std::string_view json) {
   constexpr std::size_t depth = 31;  // the event around it is one level more
-  if (const auto fault = json_fault(json, depth)) {
-    throw Error(ErrorCode::invalid_argument, "the extra '" + utf8_repaired(name) + "' is no JSON", *fault);
+  if (const auto fault = stored_json_fault(json, depth)) {
+    throw Error(ErrorCode::invalid_argument,
+                "the extra '" + utf8_repaired(name) + "' is no JSON that can be stored", *fault);
   }
   // A line of a spill file is one line; outside strings a line break is only white space.
   std::string line(json);
@@ -175,8 +198,12 @@ void EventLogEntry::note_fault(Field field, bool faulty) noexcept {
 
 void EventLogEntry::judge_extras() {
   constexpr std::size_t longest_escape = 6;
-  if (packed_.size() <= EntryLimits::extras_bytes / longest_escape)
-    return note_fault(Field::extra_text, false);
+  bool nul = false;
+  PackedFields texts(packed_);
+  while (texts.next())
+    nul = nul || (texts.field() == Field::extra_text && texts.value().find('\0') != std::string_view::npos);
+  if (nul || packed_.size() <= EntryLimits::extras_bytes / longest_escape)
+    return note_fault(Field::extra_text, nul);
   std::string text = "{";
   PackedFields fields(packed_);
   while (fields.next()) {
@@ -195,10 +222,12 @@ void EventLogEntry::judge_extras() {
 
 EventLogEntry& EventLogEntry::put_extra(Field kind, std::string_view name, std::string_view value) {
   constexpr std::size_t longest = 128;
-  if (name.empty() || name.size() > longest || logger::is_reserved_member(name)) {
+  if (name.empty() || name.size() > longest || name.find('\0') != std::string_view::npos ||
+      logger::is_reserved_member(name)) {
     throw Error(ErrorCode::invalid_argument,
                 "an extra cannot have the name '" + utf8_repaired(utf8_prefix(name, longest)) + "'",
-                "names have 1 to 128 bytes and differ from those of an entry's own fields, and from id and "
+                "names have 1 to 128 bytes, none of them NUL, and differ from those of an entry's own "
+                "fields, and from id and "
                 "receivedAt, which the Event Log API gives",
                 "choose another name");
   }
@@ -235,10 +264,22 @@ std::string_view EventLogEntry::get(Field field) const noexcept {
 
 std::optional<TimePoint> EventLogEntry::timestamp() const noexcept {
   const std::string_view bytes = get(Field::timestamp);
-  std::int64_t count = 0;
-  if (bytes.size() != sizeof count) return std::nullopt;
-  std::memcpy(&count, bytes.data(), sizeof count);
-  return TimePoint{Duration{count}};
+  if (bytes.size() != sizeof(std::int64_t)) return std::nullopt;
+  return time_in(bytes);
+}
+
+std::string EventLogEntry::fault() const {
+  for (auto field = Field::application_id; field <= Field::idempotency_key;
+       field = static_cast<Field>(static_cast<unsigned>(field) + 1)) {
+    if ((faults_ & 1U << static_cast<unsigned>(field)) != 0) return fault_of(field, get(field));
+  }
+  if (valid()) return {};
+  PackedFields fields(packed_);
+  while (fields.next()) {
+    if (fields.field() == Field::extra_text && fields.value().find('\0') != std::string_view::npos)
+      return "the extra '" + utf8_repaired(fields.name()) + "' has a NUL in it";
+  }
+  return "the extras have more than " + std::to_string(EntryLimits::extras_bytes) + " bytes together";
 }
 
 std::optional<std::string_view> EventLogEntry::get_extra(std::string_view name) const noexcept {

@@ -23,9 +23,9 @@ constexpr std::size_t index(Field field) {
   return static_cast<std::size_t>(field);
 }
 
-/// `"name":"value",` with a name whose length the compiler knows.
+/// `"name":"value",` with a name whose length the compiler knows. The value is a part of what ends at `end`.
 template <Field field>
-char* put_member(char* out, std::string_view value) {
+char* put_member(char* out, std::string_view value, const char* end) {
   static constexpr auto opening = [] {
     constexpr std::string_view name = names[index(field)];
     std::array<char, name.size() + 4> text{};
@@ -38,7 +38,42 @@ char* put_member(char* out, std::string_view value) {
   }();
   if (value.empty()) return out;
   std::memcpy(out, opening.data(), opening.size());
-  return put(put_escaped(out + opening.size(), value), "\",");
+  return put(put_escaped_part(out + opening.size(), value, end), "\",");
+}
+
+/// Where the fields of a packed entry are. Offsets and not views: a third of the bytes to set to nothing for
+/// each event.
+class Places {
+ public:
+  explicit Places(std::string_view packed) noexcept : packed_(packed) {}
+  void set(Field field, std::string_view value) noexcept {
+    places_[index(field)] = {static_cast<std::uint32_t>(value.data() - packed_.data()),
+                             static_cast<std::uint32_t>(value.size())};
+  }
+  [[nodiscard]] bool has(Field field) const noexcept { return places_[index(field)].at != 0; }
+  [[nodiscard]] std::string_view value(Field field) const noexcept {
+    return {packed_.data() + places_[index(field)].at, places_[index(field)].size};
+  }
+  [[nodiscard]] const char* end() const noexcept { return packed_.data() + packed_.size(); }
+
+ private:
+  struct Place {
+    std::uint32_t at = 0;  // no value begins where the first head stands
+    std::uint32_t size = 0;
+  };
+  std::string_view packed_;
+  std::array<Place, plain_fields> places_{};
+};
+
+template <Field field>
+char* put_member(char* out, const Places& places) {
+  return put_member<field>(out, places.value(field), places.end());
+}
+
+template <Field field>
+char* put_member(char* out, const Places& places, const std::string& otherwise) {
+  if (places.has(field)) return put_member<field>(out, places);
+  return put_member<field>(out, otherwise, otherwise.data() + otherwise.size());
 }
 
 TimePoint time_of(std::string_view bytes, TimePoint otherwise) {
@@ -83,34 +118,30 @@ std::size_t members_room(std::string_view packed, const EntryStamp& stamp,
 
 char* write_members(char* out, std::string_view packed, const EntryStamp& stamp,
                     const EntryDefaults& defaults, TimeWriter& times) {
-  std::array<std::string_view, plain_fields> values{};
-  values[index(Field::application_id)] = defaults.application_id;
-  values[index(Field::originating_system)] = defaults.originating_system;
-  values[index(Field::user_id)] = defaults.user_id;
+  Places places(packed);
   bool extras = false;
   PackedFields fields(packed);
   while (fields.next()) {
     if (fields.is_extra()) {
       extras = true;
     } else {
-      values[index(fields.field())] = fields.value();
+      places.set(fields.field(), fields.value());
     }
   }
   if (fields.damaged()) return nullptr;
 
   // The order of the file format.
-  const auto value_of = [&](Field field) { return values[index(field)]; };
-  out = put_member<Field::application_id>(out, value_of(Field::application_id));
-  out = put_member<Field::correlation_id>(out, value_of(Field::correlation_id));
-  out = put_member<Field::process_name>(out, value_of(Field::process_name));
-  out = put_member<Field::process_status>(out, value_of(Field::process_status));
-  out = put_member<Field::step>(out, value_of(Field::step));
-  out = put_member<Field::details>(out, value_of(Field::details));
-  out = put_member<Field::target_system>(out, value_of(Field::target_system));
-  out = put_member<Field::originating_system>(out, value_of(Field::originating_system));
+  out = put_member<Field::application_id>(out, places, defaults.application_id);
+  out = put_member<Field::correlation_id>(out, places);
+  out = put_member<Field::process_name>(out, places);
+  out = put_member<Field::process_status>(out, places);
+  out = put_member<Field::step>(out, places);
+  out = put_member<Field::details>(out, places);
+  out = put_member<Field::target_system>(out, places);
+  out = put_member<Field::originating_system>(out, places, defaults.originating_system);
   out = put(out, R"("timestamp":")");
-  out = put(times.put(out, time_of(value_of(Field::timestamp), stamp.time)), "\",");
-  out = put_member<Field::user_id>(out, value_of(Field::user_id));
+  out = put(times.put(out, time_of(places.value(Field::timestamp), stamp.time)), "\",");
+  out = put_member<Field::user_id>(out, places, defaults.user_id);
   if (extras) {
     PackedFields again(packed);
     while (again.next()) {
@@ -124,7 +155,7 @@ char* write_members(char* out, std::string_view packed, const EntryStamp& stamp,
       out = put(out, ",");
     }
   }
-  const std::string_view own = value_of(Field::idempotency_key);
+  const std::string_view own = places.value(Field::idempotency_key);
   out = put(out, R"("idempotencyKey":")");
   return put(put(out, is_plain_key(own) ? own : stamp.key), "\"");
 }

@@ -80,6 +80,13 @@ TEST(EventLogEntryTest, ExtrasKeepTheirTypes) {
   EXPECT_EQ(object.at("list").as_array().size(), 2U);
 }
 
+TEST(EventLogEntryTest, HazardANullPointerCrashesAndACharacterIsANumber) {
+  const char* const none = nullptr;
+  EventLogEntry entry = EventLogEntry::process_step("p", "s");
+  entry.extra("none", none).extra("character", 'x').extra("byte", static_cast<unsigned char>('x'));
+  EXPECT_THAT(json_of(entry), HasSubstr(R"("none":"","character":"x","byte":120)"));
+}
+
 TEST(EventLogEntryTest, RefusesWhatWouldBreakTheLine) {
   EventLogEntry entry;
   for (const char* name :
@@ -171,6 +178,39 @@ TEST(EventLogEntryTest, TimesOfABrokenClockStayFourDigitYears) {
     append_time(out, time);
     EXPECT_EQ(out, text);
   }
+}
+
+TEST(EventLogEntryTest, SaysWhyItIsNotValid) {
+  using namespace std::string_literals;
+  const auto entry = [] { return EventLogEntry::process_step("Test", "Step"); };
+  EXPECT_EQ(entry().fault(), "");
+  EXPECT_EQ(EventLogEntry{}.fault(), "processName is missing");
+  EXPECT_EQ(EventLogEntry{}.process_name("Test").fault(), "processStatus is missing");
+  EXPECT_EQ(entry().step(std::string(201, 'x')).fault(), "step has more than 200 characters");
+  EXPECT_EQ(entry().details(std::string(70'000, 'x')).fault(), "details has more than 65536 bytes");
+  EXPECT_EQ(entry().user_id("a\0b"s).fault(), "userId has a NUL in it");
+  EXPECT_EQ(entry().timestamp(TimePoint::min()).fault(), "timestamp is not in the years 1000 to 9999");
+  EXPECT_EQ(entry().extra("room", "\0"s).fault(), "the extra 'room' has a NUL in it");
+  EXPECT_EQ(entry().extra("room", std::string(70'000, 'x')).fault(),
+            "the extras have more than 65536 bytes together");
+  EXPECT_EQ(entry().extra("room", "\0"s).extra("room", "one").fault(), "") << "the last value counts";
+  const auto again = EventLogEntry::unpack(entry().timestamp(TimePoint::min()).packed());
+  ASSERT_TRUE(again.has_value());
+  EXPECT_FALSE(again->valid());
+}
+
+TEST(EventLogEntryTest, RefusesJsonThatNoDatabaseKeeps) {
+  using namespace std::string_literals;
+  for (const char* json :
+       {R"("a\u0000b")", R"({"a\u0000":1})", R"([[{"a":"\u0000"}]])", "1e400", "[1, -1e400]"}) {
+    EventLogEntry entry;
+    EXPECT_THROW(entry.extra_json("x", json), Error) << json;
+    EXPECT_TRUE(entry.empty()) << json;
+  }
+  EventLogEntry entry;
+  EXPECT_THROW(entry.extra("a\0b"s, 1), Error);
+  entry.extra_json("x", R"({"tiny":1e-400,"large":1e308,"text":"\u0001"})");
+  EXPECT_FALSE(entry.empty());
 }
 
 }  // namespace

@@ -8,6 +8,10 @@
 
 #include "core/utf8.hpp"
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace postrider::logger {
 namespace {
 
@@ -96,9 +100,19 @@ char* put_special(char* out, std::string_view& text) {
   return utf8_length(foreign) ? put(out, foreign) : put(out, utf8_repaired(foreign));
 }
 
-char* put_digits(char* out, unsigned value, std::size_t width) noexcept {
-  for (std::size_t i = width; i-- > 0; value /= 10) out[i] = static_cast<char>('0' + value % 10);
-  return out + width;
+constexpr auto digit_pairs = [] {
+  std::array<char, 200> pairs{};
+  for (std::size_t i = 0; i < 100; ++i) {
+    pairs.at(2 * i) = static_cast<char>('0' + i / 10);
+    pairs.at(2 * i + 1) = static_cast<char>('0' + i % 10);
+  }
+  return pairs;
+}();
+
+/// Two digits of a number below 100.
+char* put_pair(char* out, unsigned value) noexcept {
+  std::memcpy(out, &digit_pairs[std::size_t{value} * 2], 2);
+  return out + 2;
 }
 
 /// Nearly all texts have nothing to escape: copied a word at a time, with one question at the end. False when
@@ -122,11 +136,8 @@ bool copy_plain(char* out, std::string_view text) noexcept {
   return special == 0;
 }
 
-}  // namespace
-
-char* put_escaped(char* out, std::string_view text) {
-  if (text.empty()) return out;
-  if (copy_plain(out, text)) return out + text.size();
+/// For the others. Apart, so that those that need nothing of it do not save its registers.
+[[gnu::noinline]] char* put_with_escapes(char* out, std::string_view text) {
   while (!text.empty()) {
     const std::size_t size = std::min(text.size(), word_bytes);
     const std::uint64_t word =
@@ -140,6 +151,39 @@ char* put_escaped(char* out, std::string_view text) {
   }
   return out;
 }
+
+}  // namespace
+
+char* put_escaped(char* out, std::string_view text) {
+  if (text.empty()) return out;
+  return copy_plain(out, text) ? out + text.size() : put_with_escapes(out, text);
+}
+
+#if defined(__SSE2__)
+char* put_escaped_part(char* out, std::string_view text, const char* end) {
+  constexpr std::size_t block = sizeof(__m128i);
+  const std::size_t size = text.size();
+  const char* const in = text.data();
+  if (size + block > static_cast<std::size_t>(end - in)) return put_escaped(out, text);
+  // One bit for each of sixteen bytes; as signed numbers those beyond ASCII are below the space as well.
+  const auto copy_block = [&](std::size_t at) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(in + at));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(out + at), bytes);
+    const auto is = [&](char c) { return _mm_cmpeq_epi8(bytes, _mm_set1_epi8(c)); };
+    const __m128i control = _mm_or_si128(_mm_cmplt_epi8(bytes, _mm_set1_epi8(' ')), is('\x7f'));
+    return static_cast<unsigned>(_mm_movemask_epi8(_mm_or_si128(control, _mm_or_si128(is('"'), is('\\')))));
+  };
+  unsigned special = 0;
+  std::size_t at = 0;
+  for (; at + block <= size; at += block) special |= copy_block(at);
+  special |= copy_block(at) & ((1U << (size - at)) - 1);
+  return special == 0 ? out + size : put_with_escapes(out, text);
+}
+#else
+char* put_escaped_part(char* out, std::string_view text, const char* /*end*/) {
+  return put_escaped(out, text);
+}
+#endif
 
 char* put_hex(char* out, std::uint64_t value) noexcept {
   for (unsigned shift = 64; shift > 0; shift -= 8)
@@ -157,24 +201,27 @@ char* TimeWriter::put(char* out, TimePoint time) {
     const auto day = std::chrono::floor<std::chrono::days>(second);
     const std::chrono::year_month_day date{day};
     const auto of_day = static_cast<unsigned>((second - day).count());
-    char* at = put_digits(text_, static_cast<unsigned>(static_cast<int>(date.year())), 4);
+    const auto year = static_cast<unsigned>(static_cast<int>(date.year()));
+    char* at = put_pair(put_pair(text_, year / 100), year % 100);
     *at++ = '-';
-    at = put_digits(at, static_cast<unsigned>(date.month()), 2);
+    at = put_pair(at, static_cast<unsigned>(date.month()));
     *at++ = '-';
-    at = put_digits(at, static_cast<unsigned>(date.day()), 2);
+    at = put_pair(at, static_cast<unsigned>(date.day()));
     *at++ = 'T';
-    at = put_digits(at, of_day / 3600, 2);
+    at = put_pair(at, of_day / 3600);
     *at++ = ':';
-    at = put_digits(at, of_day / 60 % 60, 2);
+    at = put_pair(at, of_day / 60 % 60);
     *at++ = ':';
-    at = put_digits(at, of_day % 60, 2);
+    at = put_pair(at, of_day % 60);
     *at = '.';
     second_ = second.time_since_epoch().count();
   }
   std::memcpy(out, text_, text_size);
   const auto fraction = static_cast<unsigned>((time - second).count());
-  out = fraction % 1000 == 0 ? put_digits(out + text_size, fraction / 1000, 3)
-                             : put_digits(out + text_size, fraction, 6);
+  out = put_pair(out + text_size, fraction / 10'000);
+  out = put_pair(out, fraction / 100 % 100);
+  // Three digits when they say it all.
+  out = fraction % 1000 == 0 ? out - 1 : put_pair(out, fraction % 100);
   *out = 'Z';
   return out + 1;
 }

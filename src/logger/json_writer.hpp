@@ -11,13 +11,17 @@
 
 namespace postrider::logger {
 
-/// Room for the inside of a JSON string: an escape for each byte, and a word that is written as a whole.
+/// Room for the inside of a JSON string: an escape for each byte, and a block that is written as a whole.
 [[nodiscard]] constexpr std::size_t escaped_room(std::size_t bytes) noexcept {
-  return 6 * bytes + sizeof(std::uint64_t);
+  constexpr std::size_t block = 16;
+  return 6 * bytes + block;
 }
 /// Without the quotes around it. Control characters are escaped, so that it stays on one line; each byte that
 /// is no valid UTF-8 becomes U+FFFD. Room: `escaped_room`.
 [[nodiscard]] char* put_escaped(char* out, std::string_view text);
+/// The same for a part of a larger text, which ends at `end`: what lies between the two may be read as well,
+/// and short texts are quicker for it.
+[[nodiscard]] char* put_escaped_part(char* out, std::string_view text, const char* end);
 
 inline char* put(char* out, std::string_view text) noexcept {
   std::memcpy(out, text.data(), text.size());

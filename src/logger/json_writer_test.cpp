@@ -80,6 +80,33 @@ TEST(JsonWriterTest, EveryCharacterAtEveryPlaceOfEveryLength) {
   }
 }
 
+/// `text` in front of `behind`, both at the very end of the page; what lies behind must not be taken for a
+/// part of the text.
+std::string escaped_part(const GuardedPage& page, std::string_view text, std::string_view behind) {
+  char* const end = page.begin + page.size;
+  char* const begin = end - behind.size() - text.size();
+  std::copy(behind.begin(), behind.end(), std::copy(text.begin(), text.end(), begin));
+  std::string out(escaped_room(text.size()), '?');
+  out.resize(static_cast<std::size_t>(put_escaped_part(out.data(), {begin, text.size()}, end) - out.data()));
+  return out;
+}
+
+TEST(JsonWriterTest, APartOfALargerTextIsEscapedAsIfItStoodAlone) {
+  const GuardedPage page;
+  for (std::size_t size = 0; size <= 50; ++size) {
+    for (std::size_t at = 0; at < std::max<std::size_t>(size, 1); ++at) {
+      for (const char c : {'x', '"', '\\', '\n', '\x1f', '\x7f', ' ', '~'}) {
+        std::string text(size, 'x');
+        if (size > 0) text[at] = c;
+        for (const std::size_t behind : {0U, 1U, 15U, 16U, 17U, 40U})
+          ASSERT_EQ(escaped_part(page, text, std::string(behind, '"')), escaped_simply(text))
+              << size << " " << at << " " << c << " " << behind;
+      }
+    }
+  }
+  EXPECT_EQ(escaped_part(page, "a Zürich\xff", std::string(20, '\x80')), "a Zürich\uFFFD");
+}
+
 TEST(JsonWriterTest, StaysInItsRoomWhateverComes) {
   const GuardedPage page;
   for (const char c : {'\x01', '"', '\xff', '\xc3', 'x'}) {
@@ -87,6 +114,9 @@ TEST(JsonWriterTest, StaysInItsRoomWhateverComes) {
       const std::string text(size, c);
       char* const out = page.begin + page.size - escaped_room(size);
       EXPECT_LE(put_escaped(out, text), page.begin + page.size);
+      const std::string larger = text + std::string(16, c);
+      EXPECT_LE(put_escaped_part(out, {larger.data(), size}, larger.data() + larger.size()),
+                page.begin + page.size);
     }
   }
 }
@@ -108,6 +138,8 @@ TEST(JsonWriterTest, TimesOfTheSameSecondAndOfOthers) {
   EXPECT_EQ(text(1'780'308'931'000'000), "2026-06-01T10:15:31.000Z");
   EXPECT_EQ(text(-1), "1969-12-31T23:59:59.999999Z");
   EXPECT_EQ(text(0), "1970-01-01T00:00:00.000Z");
+  EXPECT_EQ(text(1'000), "1970-01-01T00:00:00.001Z");
+  EXPECT_EQ(text(90'004), "1970-01-01T00:00:00.090004Z");
   EXPECT_EQ(text(INT64_MAX), "9999-12-31T00:00:00.000Z");
 }
 

@@ -2,6 +2,7 @@
 #include "logger/lane.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include <system_error>
 
 #include "logger/json_writer.hpp"
+#include "postrider/error.hpp"
 
 namespace postrider::logger {
 namespace {
@@ -26,18 +28,40 @@ namespace {
 
 LaneMemory::~LaneMemory() {
   if (begin_ != nullptr) ::munmap(begin_, size_);
+  // Not unlocked: in a child that fork() has made, the lock is the parent's. It ends with the last handle.
+  if (lock_ >= 0) ::close(lock_);
+}
+
+void LaneMemory::unlock() noexcept {
+  // To close it is not enough: on Linux the mapping keeps the lock as well.
+  if (lock_ >= 0) ::flock(lock_, LOCK_UN);
 }
 
 LaneMemory LaneMemory::anonymous(std::size_t bytes) {
   void* const begin =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (begin == MAP_FAILED) fail("mmap", errno);
-  return {static_cast<char*>(begin), bytes, std::nullopt};
+  return {static_cast<char*>(begin), bytes, -1, std::nullopt};
 }
 
 LaneMemory LaneMemory::file(const std::string& path, std::size_t bytes) {
-  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+  return open(path, bytes, O_CREAT);
+}
+
+LaneMemory LaneMemory::new_file(const std::string& path, std::size_t bytes) {
+  return open(path, bytes, O_CREAT | O_EXCL);
+}
+
+LaneMemory LaneMemory::open(const std::string& path, std::size_t bytes, int flags) {
+  const int file = ::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
   if (file < 0) fail("open " + path, errno);
+  if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    ::close(file);
+    if (error != EWOULDBLOCK) fail("lock " + path, error);
+    throw Error(ErrorCode::conflict, "cannot use the ring " + path, "another logger uses it",
+                "give each logger and each process a spillover_path of its own");
+  }
   struct stat facts {};
   int error = ::fstat(file, &facts) == 0 ? 0 : errno;
   if (error == 0) bytes = std::max(bytes, static_cast<std::size_t>(facts.st_size));
@@ -47,12 +71,12 @@ LaneMemory LaneMemory::file(const std::string& path, std::size_t bytes) {
     begin = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file, 0);
     if (begin == MAP_FAILED) error = errno;
   }
-  ::close(file);
   if (error != 0) {
     if (facts.st_size == 0) ::unlink(path.c_str());
+    ::close(file);
     fail("map " + path, error);
   }
-  return {static_cast<char*>(begin), bytes, File{path, facts.st_dev, facts.st_ino}};
+  return {static_cast<char*>(begin), bytes, file, File{path, facts.st_dev, facts.st_ino}};
 }
 
 bool LaneMemory::file_is_gone() const noexcept {
@@ -131,7 +155,7 @@ bool Lane::pass_chunk() noexcept {
   const std::uint32_t next = control.next.load(std::memory_order_acquire);
   if (next == none) return false;
   // Only now is the tail that of a full chunk.
-  if (read_offset_ < chunk(read_chunk_).end()) return true;
+  if (read_offset_ + sizeof(RecordHead) <= end_of(read_chunk_)) return true;
   const std::uint32_t passed = read_chunk_;
   read_chunk_ = next;
   read_offset_ = sizeof(ChunkHead);

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -15,19 +16,24 @@
 #include <vector>
 
 #include "logger/chunk_scan.hpp"
+#include "logger/counted_time.hpp"
 #include "logger/ring_format.hpp"
 #include "postrider/clock.hpp"
 
 namespace postrider::logger {
 
-/// Memory for one lane. Unmapped in the end.
+/// Memory for one lane. Unmapped in the end. A file is locked for as long as it is mapped: two loggers that
+/// use one ring destroy each other's events, and the lock of the folder is a file, which somebody may remove.
 class LaneMemory {
  public:
   static constexpr std::size_t head_bytes = 4096;
 
   LaneMemory() = default;
   LaneMemory(LaneMemory&& other) noexcept
-      : begin_(std::exchange(other.begin_, nullptr)), size_(other.size_), file_(std::move(other.file_)) {}
+      : begin_(std::exchange(other.begin_, nullptr)),
+        size_(other.size_),
+        lock_(std::exchange(other.lock_, -1)),
+        file_(std::move(other.file_)) {}
   LaneMemory& operator=(LaneMemory&&) = delete;
   ~LaneMemory();
 
@@ -38,12 +44,18 @@ class LaneMemory {
   /// Somebody removed or replaced the file: what lies in it ends with the process after all.
   [[nodiscard]] bool file_is_gone() const noexcept;
 
-  /// Both throw std::system_error.
+  /// Nobody writes into it any more, or reads it: another logger may have the file now. Not for a child that
+  /// fork() has made, whose lock is the parent's.
+  void unlock() noexcept;
+
+  /// Both throw std::system_error; a file that another logger uses is Error(conflict).
   [[nodiscard]] static LaneMemory anonymous(std::size_t bytes);
   /// A file that exists keeps its content, and its size unless that is smaller. Its space is reserved, so
   /// that a full disk cannot kill the process later. (One that somebody cuts off while it is mapped does:
   /// SIGBUS.)
   [[nodiscard]] static LaneMemory file(const std::string& path, std::size_t bytes);
+  /// The same for a file that must not be there yet (EEXIST).
+  [[nodiscard]] static LaneMemory new_file(const std::string& path, std::size_t bytes);
 
  private:
   struct File {
@@ -51,11 +63,13 @@ class LaneMemory {
     dev_t device;
     ino_t number;
   };
-  LaneMemory(char* begin, std::size_t size, std::optional<File> file) noexcept
-      : begin_(begin), size_(size), file_(std::move(file)) {}
+  [[nodiscard]] static LaneMemory open(const std::string& path, std::size_t bytes, int flags);
+  LaneMemory(char* begin, std::size_t size, int lock, std::optional<File> file) noexcept
+      : begin_(begin), size_(size), lock_(lock), file_(std::move(file)) {}
 
   char* begin_ = nullptr;
   std::size_t size_ = 0;
+  int lock_ = -1;  // the file's handle. A child that fork() makes has it as well: the lock ends with the last
   std::optional<File> file_;
 };
 
@@ -113,9 +127,15 @@ class Lane {
     pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     return true;
   }
+  /// For the stamps.
+  [[nodiscard]] CountedTime<ProcessorTime>& time() noexcept { return time_; }
   /// Whether its events outlive the process.
   [[nodiscard]] bool survives() const noexcept { return memory_.is_file() && !retired.load(); }
   [[nodiscard]] bool file_is_gone() const noexcept { return memory_.file_is_gone(); }
+  void unlock_file() noexcept { memory_.unlock(); }
+  [[nodiscard]] bool in_file() const noexcept { return memory_.is_file(); }
+  [[nodiscard]] std::uint32_t chunk_bytes() const noexcept { return chunk_bytes_; }
+  [[nodiscard]] std::uint32_t chunk_count() const noexcept { return chunk_count_; }
   [[nodiscard]] std::size_t max_packed() const noexcept {
     return chunk_bytes_ - sizeof(ChunkHead) - sizeof(RecordHead) - 8;
   }
@@ -138,12 +158,14 @@ class Lane {
 
   /// Three quarters of the ring are in use.
   [[nodiscard]] bool crowded() const noexcept;
-  /// Calls `take(EventRef)` for up to `max` records. Returns how many; they are unseen until `seen`.
+  /// Calls `take(EventRef)` for up to `max` records. Returns how many; they are unseen until `seen`. Whatever
+  /// somebody writes into the file meanwhile: never more than were pushed, and nothing outside of a chunk.
   template <class Take>
   std::size_t drain(std::size_t max, const Take& take) {
+    max = std::min<std::size_t>(max, unseen());
     std::size_t taken = 0;
     while (taken < max) {
-      if (read_offset_ >= chunk(read_chunk_).end()) {
+      if (read_offset_ + sizeof(RecordHead) > end_of(read_chunk_)) {
         if (!pass_chunk()) break;
         continue;
       }
@@ -179,8 +201,9 @@ class Lane {
     return *std::launder(reinterpret_cast<ChunkHead*>(begin_ + std::size_t{index} * chunk_bytes_));
   }
 
-  std::atomic<bool> owned{false};         ///< by a thread
-  std::atomic<bool> retired{false};       ///< its file is gone: drained as ever, but nobody gets it any more
+  std::atomic<bool> owned{false};  ///< by a thread
+  /// Its file is gone, or it is plain memory and files can be had again: drained as ever, but nobody gets it.
+  std::atomic<bool> retired{false};
   std::atomic<std::uint64_t> refused{0};  ///< written by the owner alone
 
  private:
@@ -191,6 +214,10 @@ class Lane {
     std::atomic<bool> used{false};
   };
 
+  /// Where the records of a chunk end.
+  [[nodiscard]] std::uint32_t end_of(std::uint32_t index) const noexcept {
+    return std::min(chunk(index).end(), chunk_bytes_);
+  }
   bool next_chunk(std::uint32_t need) noexcept;
   bool pass_chunk() noexcept;
   bool finish_one(std::uint32_t index) noexcept;
@@ -222,6 +249,7 @@ class Lane {
   std::uint64_t order_ = 0;
   std::atomic<std::uint64_t> pushed_{0};
   std::atomic<bool> busy_{false};
+  CountedTime<ProcessorTime> time_;
 
   // The draining thread's.
   alignas(64) std::uint32_t read_chunk_ = 0;
@@ -235,7 +263,9 @@ inline const RecordHead& EventRef::head() const noexcept {
 }
 inline std::string_view EventRef::packed() const noexcept {
   const RecordHead& record = head();
-  return {reinterpret_cast<const char*>(&record) + sizeof record, record.size()};
+  // A size that somebody has overwritten leads no further than to the end of the chunk.
+  const std::size_t most = lane->chunk_bytes() - offset - sizeof record;
+  return {reinterpret_cast<const char*>(&record) + sizeof record, std::min<std::size_t>(record.size(), most)};
 }
 
 }  // namespace postrider::logger

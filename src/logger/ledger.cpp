@@ -57,7 +57,7 @@ std::string_view hint_for(LossReason reason) {
     case LossReason::spillover_removed:
       return ". Hint: somebody removed or cut files of the spill folder; shut the logger down before that";
     case LossReason::invalid_entry:
-      return ". Hint: the Event Log API would refuse it: it is empty, or a text has a NUL or is too long";
+      return ". Hint: the Event Log API would refuse it; EventLogEntry::fault() says why";
     case LossReason::serialization:
       return ". Hint: an entry may have about a sixteenth of ring_bytes";
     default:
@@ -89,22 +89,22 @@ void Ledger::leave(const EventRef& event) noexcept {
 
 void Ledger::delivered(std::span<const EventRef> events) noexcept {
   delivered_ += events.size();
+  options_.metrics->increment_logger_sent(events.size());  // first: who waits in flush() shall find it
   for (const EventRef& event : events) leave(event);
-  options_.metrics->increment_logger_sent(events.size());
   booked();
 }
 
 void Ledger::spilled(std::span<const EventRef> events) noexcept {
   spilled_ += events.size();
-  for (const EventRef& event : events) leave(event);
   options_.metrics->increment_logger_spilled(events.size());
+  for (const EventRef& event : events) leave(event);
   booked();
 }
 
 void Ledger::dead(const EventRef& event) noexcept {
   ++dead_;
-  leave(event);
   options_.metrics->increment_logger_dead(1);
+  leave(event);
   booked();
 }
 
@@ -189,7 +189,11 @@ void Ledger::tell_unseen(std::uint64_t count, LossReason reason) noexcept {
 
 void Ledger::refused(const EventLogEntry& entry, LossReason reason) noexcept {
   ++refused_;
-  count_lost(reason, 1);
+  try {
+    count_lost(reason, 1, reason == LossReason::invalid_entry ? entry.fault() : "");
+  } catch (...) {
+    count_lost(reason, 1);  // out of memory
+  }
   if (!options_.on_loss || telling_) return;
   try {
     std::string json = "{";
@@ -200,11 +204,11 @@ void Ledger::refused(const EventLogEntry& entry, LossReason reason) noexcept {
   }
 }
 
-void Ledger::count_lost(LossReason reason, std::uint64_t count) noexcept {
+void Ledger::count_lost(LossReason reason, std::uint64_t count, std::string_view detail) noexcept {
   lost_[static_cast<std::size_t>(reason)] += count;
   options_.metrics->increment_logger_lost(reason, count);
   LimitedNews& news = news_[static_cast<std::size_t>(reason)];
-  write_of_loss(reason, news.add(count, options_.clock->steady_now()));
+  write_of_loss(reason, news.add(count, options_.clock->steady_now()), detail);
 }
 
 void Ledger::tell_held_back(bool all) noexcept {
@@ -214,11 +218,13 @@ void Ledger::tell_held_back(bool all) noexcept {
   }
 }
 
-void Ledger::write_of_loss(LossReason reason, std::uint64_t count) noexcept {
+void Ledger::write_of_loss(LossReason reason, std::uint64_t count, std::string_view detail) noexcept {
   if (count == 0) return;
   try {
     std::string text = "postrider: the logger has lost " + counted(count, "event") + ": ";
-    text.append(to_string(reason)).append(hint_for(reason));
+    text.append(to_string(reason));
+    if (!detail.empty()) text.append(", the last: ").append(detail);
+    text.append(hint_for(reason));
     options_.log(LogLevel::warning, text);
   } catch (...) {
     // Out of memory: the books have it, and the line at the end.

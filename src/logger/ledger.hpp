@@ -74,10 +74,10 @@ class Ledger {
 
  private:
   void leave(const EventRef& event) noexcept;
-  void count_lost(LossReason reason, std::uint64_t count) noexcept;
+  void count_lost(LossReason reason, std::uint64_t count, std::string_view detail = {}) noexcept;
   void tell(const LostEvent& event) noexcept;
   /// The line in the log, whether there is a callback or not.
-  void write_of_loss(LossReason reason, std::uint64_t count) noexcept;
+  void write_of_loss(LossReason reason, std::uint64_t count, std::string_view detail = {}) noexcept;
 
   static thread_local constinit bool telling_;
 

@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <future>
 #include <optional>
 
 #include "logger/logger_fixture.hpp"
@@ -187,6 +188,25 @@ class Gauges final : public MetricsExporter {
   std::condition_variable changed_;
   std::vector<LoggerStats> told_;
 };
+
+TEST_F(Lifecycle, HazardAFlushReturnsBeforeItsEventsAreCounted) {
+  struct Slow final : MetricsExporter {
+    void increment_logger_sent(std::uint64_t) override {
+      asked.set_value();
+      go_on.get_future().wait();
+    }
+    std::promise<void> asked;
+    std::promise<void> go_on;
+  } slow;
+  LoggerOptions counted = direct();
+  counted.metrics = &slow;
+  AsyncEventLogger logger(client, counted);
+  logger.log(numbered(1));
+  slow.asked.get_future().wait();
+  EXPECT_FALSE(logger.flush(100ms)) << "its exporter has not taken it yet";
+  slow.go_on.set_value();
+  EXPECT_TRUE(logger.flush());
+}
 
 TEST_F(Lifecycle, GaugesAreToldAtEachIntervalAndAtTheEnd) {
   ManualClock clock;

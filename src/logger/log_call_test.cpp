@@ -37,9 +37,13 @@ TEST_F(LogCall, WhatTheEventLogApiWouldRefuseIsRefusedAtTheCall) {
   EXPECT_FALSE(logger.log(entry().user_id(std::string(129, '\xff'))));
   EXPECT_FALSE(logger.log(entry().extra("text", std::string(64 << 10, 'x'))));
   EXPECT_FALSE(logger.log(entry().extra("text", std::string(11'000, '\x01')))) << "six bytes each as JSON";
-  EXPECT_EQ(lost("invalid_entry"), 16U);
-  EXPECT_EQ(logger.stats().all_lost(), 16U);
-  EXPECT_EQ(logger.stats().logged, 16U);
+  EXPECT_FALSE(logger.log(entry().extra("text", "a\0b"s)));
+  EXPECT_FALSE(
+      logger.log(entry().timestamp(TimePoint{std::chrono::sys_days{std::chrono::year{999} / 12 / 31}})));
+  EXPECT_FALSE(logger.log(entry().timestamp(TimePoint::max())));
+  EXPECT_EQ(lost("invalid_entry"), 19U);
+  EXPECT_EQ(logger.stats().all_lost(), 19U);
+  EXPECT_EQ(logger.stats().logged, 19U);
 
   // The bounds themselves are within.
   EXPECT_TRUE(logger.log(entry().details(std::string(60'000, 'x'))));
@@ -130,6 +134,26 @@ TEST_F(LogCall, ABacklogThatIsFoundIsReplayedAtOnce) {
   ASSERT_TRUE(await_empty_disk(logger));
   EXPECT_EQ(client->sizes().at(before), 1U) << "a probe goes ahead";
   expect_balance(logger.stats());
+}
+
+TEST_F(LogCall, WhatIsFoundIsAsOldAsItsFile) {
+  client->down();
+  {
+    AsyncEventLogger logger(client, direct());
+    log_numbers(logger, 1, 3);
+    ASSERT_TRUE(logger.flush());
+  }
+  ASSERT_FALSE(file("eventlog-spillover.jsonl").empty());
+  const std::filesystem::path spilled = temp.path() / "spill" / "eventlog-spillover.jsonl";
+  std::filesystem::last_write_time(spilled, std::filesystem::last_write_time(spilled) - 26h);
+  ManualClock clock(Clock::system().now());
+  LoggerOptions again = direct();
+  again.clock = &clock;
+  AsyncEventLogger logger(client, again);
+  const LoggerStats found = logger.stats();
+  EXPECT_EQ(found.on_disk, 3U);
+  EXPECT_GE(found.oldest_age, 26h - 1s);
+  EXPECT_LE(found.oldest_age, 27h);
 }
 
 }  // namespace

@@ -3,9 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <condition_variable>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -142,6 +144,26 @@ inline std::vector<std::string> numbers(std::size_t first, std::size_t last) {
   for (std::size_t i = first; i <= last; ++i) all.push_back(std::to_string(i));
   return all;
 }
+
+/// Meanwhile no file may become larger than that: a disk that has room for lines, and none for rings.
+class SmallFiles {
+ public:
+  explicit SmallFiles(rlim_t bytes = 256 * 1024) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit small{bytes, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  }
+  ~SmallFiles() {
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before_), 0);
+    std::signal(SIGXFSZ, handler_);
+  }
+  SmallFiles(const SmallFiles&) = delete;
+  SmallFiles& operator=(const SmallFiles&) = delete;
+
+ private:
+  void (*const handler_)(int);
+  rlimit before_{};
+};
 
 /// Calls `action` whenever one of these points is passed; not in builds without failpoints.
 class PointWatch {

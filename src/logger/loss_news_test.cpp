@@ -68,6 +68,12 @@ TEST_F(LossNews, EachReasonIsToldByItself) {
                           HasSubstr("lost 1 event: shutdown_in_progress")));
 }
 
+TEST_F(LossNews, AnEntryThatIsNotValidIsToldWithItsFault) {
+  AsyncEventLogger logger(client, telling(options(false)));
+  EXPECT_FALSE(logger.log(EventLogEntry{}.process_name("Test")));
+  EXPECT_THAT(taken_warnings(), ElementsAre(HasSubstr("invalid_entry, the last: processStatus is missing")));
+}
+
 TEST_F(LossNews, AFullSpillFolderIsTold) {
   client->down();
   LoggerOptions few = telling(direct());

@@ -97,10 +97,9 @@ void OldRing::write(const std::string& path, std::uint32_t old_chunk_bytes, std:
   for (const Event& event : events) bytes += RecordHead::room_for(event.packed.size());
   // An event that does not fit begins a new chunk, so that half of one may stay empty.
   const auto chunks = static_cast<std::uint32_t>(std::max<std::size_t>(4, bytes / chunk_bytes * 2 + 4));
-  ::unlink(path.c_str());
+  LaneMemory memory = LaneMemory::new_file(path, LaneMemory::head_bytes + std::size_t{chunk_bytes} * chunks);
   try {
-    Lane lane(LaneMemory::file(path, LaneMemory::head_bytes + std::size_t{chunk_bytes} * chunks), chunk_bytes,
-              chunks, run);
+    Lane lane(std::move(memory), chunk_bytes, chunks, run);
     for (const Event& event : events) {
       if (!lane.push(event.packed, event.stamp))
         throw std::system_error(ENOSPC, std::generic_category(), "an event is too large for " + path);

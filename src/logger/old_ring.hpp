@@ -20,7 +20,7 @@ struct OldRing {
   std::uint64_t damaged = 0;  ///< ends of chunks that cannot be read; how many events they had is not known
 
   [[nodiscard]] static OldRing read(const LaneMemory& memory, const RingShape& shape, const DamageSink& sink);
-  /// Makes the file anew. Throws std::system_error; then there is none.
+  /// Makes the file, which must not be there. Throws std::system_error; then nothing was made.
   void write(const std::string& path, std::uint32_t old_chunk_bytes, std::uint64_t run) const;
 };
 

@@ -10,6 +10,12 @@ namespace postrider::logger {
 namespace {
 
 constexpr Duration apart = LimitedNews::apart;
+/// How long a receiver may ask for pauses, and take nothing, before people are told.
+constexpr Duration patience = std::chrono::minutes{1};
+
+Duration in_seconds(SteadyPoint::duration time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time);
+}
 
 /// What only a person can mend.
 std::string_view hint_for(int status) {
@@ -36,21 +42,25 @@ void ReceiverNews::heard(const SendResult& result) {
   {
     const MutexLock lock(mutex_);
     const SteadyPoint now = clock_.steady_now();
-    if (result.verdict == SendVerdict::throttled) return;
-    if (!result.items.empty() || result.verdict != SendVerdict::transient) {
+    const bool throttled = result.verdict == SendVerdict::throttled;
+    if (!result.items.empty() || (result.verdict != SendVerdict::transient && !throttled)) {
       const auto since = std::exchange(failing_since_, std::nullopt);
       if (!since || !std::exchange(told_, false)) return;
-      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - *since);
-      text = "postrider: the event log takes events again, after " + text_of(seconds);
+      text = "postrider: the event log takes events again, after " + text_of(in_seconds(now - *since));
     } else {
       if (!failing_since_) failing_since_ = now;
+      const Duration taken_none = std::chrono::duration_cast<Duration>(now - *failing_since_);
+      // To ask for a pause is no failure, unless nothing else comes.
+      if (throttled && taken_none < patience) return;
       // A receiver that fails every now and then must not fill the log.
       if (told_at_ && now - *told_at_ < apart) return;
       told_at_ = now;
       told_ = true;
       const std::string_view hint = hint_for(result.status);
       level = hint.empty() ? LogLevel::warning : LogLevel::error;
-      text = "postrider: the event log takes no events: " + result.reason + "; " + meanwhile_;
+      text = "postrider: the event log takes no events";
+      if (throttled) text += ", and has asked for pauses for " + text_of(in_seconds(taken_none));
+      text += ": " + result.reason + "; " + meanwhile_;
       text += hint;
     }
   }

@@ -13,7 +13,7 @@
 namespace postrider::logger {
 
 /// Tells people when the receiver begins to fail and why, once a minute while it goes on, and when it is well
-/// again. Thread-safe.
+/// again. One that asks for pauses begins to fail when it has taken nothing for a minute. Thread-safe.
 class ReceiverNews {
  public:
   /// `meanwhile` says what becomes of the events.

@@ -96,6 +96,61 @@ TEST_F(LoggerRefusals, HazardL1AGuardThatDislikesOneEventDoesNotHoldUpTheOthers)
   EXPECT_THAT(file("eventlog-spillover.dead.jsonl"), HasSubstr(R"("details":"131")"));
 }
 
+/// One event that the receiver always fails with, and a good one now and then: the circuit is open for all of
+/// them as long as nobody but the bad one is asked.
+TEST_F(LoggerRefusals, HazardL1ABadEventDoesNotKeepTheCircuitOpen) {
+  for (const int status : {500, 0}) {
+    client = std::make_shared<FakeClient>();
+    LoggerOptions brief = direct();
+    brief.spillover_path = (temp.path() / std::to_string(status)).string();
+    brief.circuit_breaker_threshold = 1;
+    brief.circuit_breaker_reset = 30ms;
+    brief.replay_interval = 1ms;
+    client->answer([status](std::span<const OutgoingEvent> events) {
+      return has(events, "1") ? FakeClient::failed(status) : SendResult{};
+    });
+    AsyncEventLogger logger(client, brief);
+    ASSERT_TRUE(logger.log(numbered(1)));
+    ASSERT_TRUE(logger.flush());
+    EXPECT_TRUE(logger.stats().circuit_open);
+    std::size_t last = 1;
+    while (logger.stats().on_disk > 0 && last < 50'000) {
+      ASSERT_TRUE(logger.log(numbered(++last)));
+      ASSERT_TRUE(logger.flush());
+    }
+    const LoggerStats stats = logger.stats();
+    EXPECT_EQ(stats.dead, 1U) << status;
+    EXPECT_EQ(stats.delivered, last - 1) << status;
+    EXPECT_EQ(stats.on_disk, 0U) << status;
+    expect_balance(stats);
+  }
+}
+
+/// There is no event behind it in its file to compare it with, but in the next one.
+TEST_F(LoggerRefusals, HazardL1ABadEventThatIsAloneInItsFileIsFoundToo) {
+  LoggerOptions brief = direct();
+  brief.circuit_breaker_threshold = 1000;
+  brief.replay_interval = 1ms;
+  client->answer([](std::span<const OutgoingEvent> events) {
+    return has(events, "1") ? FakeClient::failed(500) : SendResult{};
+  });
+  AsyncEventLogger logger(client, brief);
+  ASSERT_TRUE(logger.log(numbered(1)));
+  ASSERT_TRUE(logger.flush());
+  const std::size_t before = client->requests();
+  ASSERT_TRUE(client->await_requests(before + 1)) << "its file is the one being replayed";
+  client->down();
+  log_numbers(logger, 2, 5);
+  ASSERT_TRUE(logger.flush());
+  client->answer([](std::span<const OutgoingEvent> events) {
+    return has(events, "1") ? FakeClient::failed(500) : SendResult{};
+  });
+  ASSERT_TRUE(await_empty_disk(logger));
+  EXPECT_EQ(logger.stats().dead, 1U);
+  expect_balance(logger.stats());
+  EXPECT_EQ(client->details(), numbers(2, 5)) << "who was asked about the receiver is not sent again";
+}
+
 TEST_F(LoggerRefusals, HazardL1TheWayToTheBadEventIsHalvedNotWalked) {
   client->down();
   LoggerOptions brief = direct();

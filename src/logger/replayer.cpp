@@ -92,18 +92,29 @@ std::uint64_t Replayer::cycle() {
     constexpr Duration patience = std::chrono::seconds{1};
     if (!outlet_.queue.await_low(clock_.steady_now() + patience)) break;
     const std::size_t size = probing_ ? 1 : std::min(full, limit_);
-    const bool any = reader_.read(batch_, probing_ && failures_ >= suspicious ? 2 : size, batch_bytes);
+    const bool suspected = probing_ && failures_ > 0;
+    const bool any = reader_.read(batch_, suspected ? 2 : size, batch_bytes);
     outlet_.writer->tell_removed();
     if (!any) break;
     if (batch_.items.empty()) {
       commit(0);
       continue;
     }
+    if (!witness_key_.empty() && batch_.items.front().key == witness_key_) {
+      witness_key_.clear();
+      settled(0, {});
+      commit(1);
+      continue;
+    }
     outgoing_.clear();
     for (const SpillBatch::Item& item : batch_.items) outgoing_.push_back({item.members, item.key});
     const std::size_t wanted = probing_ ? 1 : batch_.items.size();
-    if (!pace(wanted) || !outlet_.gate.enter()) break;
-    const std::size_t done = send(0, wanted);
+    if (!pace(wanted)) break;
+    const auto witness = suspected ? find_witness() : std::nullopt;
+    if (!outlet_.gate.enter()) break;
+    // Without another event on disk, those that are sent meanwhile tell that the receiver is well.
+    const bool vouched = suspected && !witness && outlet_.gate.successes() != successes_;
+    const std::size_t done = witness || vouched ? send_suspect() : send(0, wanted);
     if (done < wanted) {
       if (done > 0) commit(done);
       const bool blamed = blames_request(last_.status);
@@ -114,46 +125,72 @@ std::uint64_t Replayer::cycle() {
         continue;
       }
       probing_ = true;
-      failures_ = done == 0 && blamed ? failures_ + 1 : 0;
-      if (failures_ > suspicious && first_is_poison()) continue;
+      // Some events make the receiver hang up. So do receivers that are not there: the witness knows.
+      const bool may_be_its_fault = blamed || last_.status == 0;
+      failures_ = done == 0 && may_be_its_fault ? failures_ + 1 : 0;
+      vouched_ = failures_ > 0 ? vouched_ + (vouched ? 1 : 0) : 0;
+      successes_ = outlet_.gate.successes();
+      if (vouched_ > 2 * suspicious) {
+        bury_first();
+        continue;
+      }
+      if (witness && failures_ > 0 && judge_first(*witness)) continue;
       break;
     }
     commit(done);
-    failures_ = 0;
+    failures_ = vouched_ = 0;
     limit_ = std::min(full, wanted * 2);
     probing_ = false;
   }
   return delivered_ - before;
 }
 
-/// Only an answer that may blame the request makes an event suspect. It is buried when the receiver takes the
-/// event after it, and then fails three more times with this one.
-bool Replayer::first_is_poison() {
-  const SendItem blamed{SendVerdict::rejected, last_.status, "failed again and again: " + last_.reason};
-  if (!blames_request(blamed.status) || batch_.items.size() < 2) return false;
-  const auto send_alone = [&](std::size_t index) -> SendItem {
-    if (stopping() || !outlet_.gate.enter()) return {SendVerdict::transient};
-    const SendResult result = outlet_.send(std::span(outgoing_).subspan(index, 1));
-    return result.items.empty() ? SendItem{result.verdict, result.status, result.reason}
-                                : result.items.front();
-  };
-  // Nothing is settled before the end: until then both may still be sent again.
-  if (send_alone(1).verdict != SendVerdict::delivered) return false;
-  SendItem first = blamed;
+std::optional<OutgoingEvent> Replayer::find_witness() {
+  if (batch_.items.size() > 1) return outgoing_[1];
+  return reader_.first_behind();
+}
+
+bool Replayer::receiver_is_well(const OutgoingEvent& witness) {
+  if (stopping() || !outlet_.gate.enter()) return false;
+  const SendVerdict verdict = verdict_of_one(outlet_.send({&witness, 1}));
+  // It will not be sent again when its turn comes.
+  if (verdict == SendVerdict::delivered) witness_key_ = witness.key;
+  return verdict != SendVerdict::transient && verdict != SendVerdict::throttled;
+}
+
+/// An event is buried when the receiver takes another one after four failures of this one, and then fails
+/// three more times with it. While the circuit is not closed, the other one is asked at once: all wait for
+/// the receiver, and should not wait for a single event.
+bool Replayer::judge_first(const OutgoingEvent& witness) {
+  const bool convicted = failures_ > suspicious;
+  if (!convicted && outlet_.gate.is_closed()) return false;
+  const int status = last_.status;
+  if (!receiver_is_well(witness) || !convicted) return false;
   for (int tries = 0; tries < suspicious; ++tries) {
-    const SendItem answer = send_alone(0);
-    if (answer.verdict != SendVerdict::transient) {
-      first = answer;  // taken, or refused, after all
-      break;
+    if (stopping() || !outlet_.gate.enter()) return false;
+    if (send_suspect() == 1) {  // taken, or refused, after all
+      commit(1);
+      failures_ = vouched_ = 0;
+      return true;
     }
-    if (answer.status != blamed.status) return false;
+    if (last_.status != status) return false;
   }
-  if (first.verdict == SendVerdict::throttled) return false;
-  settled(0, first);
-  settled(1, {});
-  commit(2);
-  failures_ = 0;
+  bury_first();
   return true;
+}
+
+void Replayer::bury_first() {
+  settled(0, {SendVerdict::rejected, last_.status, "failed again and again: " + last_.reason});
+  commit(1);
+  failures_ = vouched_ = 0;
+}
+
+std::size_t Replayer::send_suspect() {
+  last_ = outlet_.send_suspect(outgoing_.front());
+  if (!last_.items.empty()) return settle_items(0, last_);
+  if (last_.verdict == SendVerdict::transient || last_.verdict == SendVerdict::throttled) return 0;
+  settled(0, {last_.verdict, last_.status, last_.reason});
+  return 1;
 }
 
 std::size_t Replayer::send(std::size_t begin, std::size_t end) {

@@ -37,11 +37,17 @@ class Replayer {
   /// Sends the items [begin, end) of the batch. Returns how many, from `begin` on, are done with; fewer than
   /// asked for when the receiver fails.
   std::size_t send(std::size_t begin, std::size_t end);
+  /// The same for the first item alone, while another event can tell how the receiver is.
+  std::size_t send_suspect();
   std::size_t settle_items(std::size_t begin, const SendResult& result);
   void settled(std::size_t index, const SendItem& item);
   void commit(std::size_t count);
-  /// The first event fails again and again: is it the receiver, or the event?
-  [[nodiscard]] bool first_is_poison();
+  /// An event that can tell how the receiver is while the first one is suspected: the next.
+  [[nodiscard]] std::optional<OutgoingEvent> find_witness();
+  /// The first event fails again and again: is it the receiver, or the event? True when it is done with.
+  [[nodiscard]] bool judge_first(const OutgoingEvent& witness);
+  [[nodiscard]] bool receiver_is_well(const OutgoingEvent& witness);
+  void bury_first();
 
   Outlet& outlet_;
   Clock& clock_;
@@ -51,7 +57,10 @@ class Replayer {
   SendResult last_;
   bool probing_ = true;
   std::size_t limit_ = ~std::size_t{0};  // events at once; smaller after a failure that may be an event's
-  int failures_ = 0;                     // of the same first event, answered by the receiver
+  int failures_ = 0;                     // of the same first event, by an answer that may be about it
+  int vouched_ = 0;                      // of these, while live events were taken
+  std::uint64_t successes_ = 0;          // of the gate, when it failed last
+  std::string witness_key_;              // of an event that was taken before its turn
   std::uint64_t delivered_ = 0;
   SteadyPoint paced_{};
   std::thread thread_;

@@ -44,7 +44,7 @@ Duration full_jitter(Duration base, Duration max, int failed, double random) noe
   return Duration{static_cast<std::int64_t>(static_cast<double>(full.count()) * random)};
 }
 
-SendResult Outlet::send(std::span<const OutgoingEvent> events) {
+SendResult Outlet::try_send(std::span<const OutgoingEvent> events) {
   SendResult result;
   try {
     result = client.send(events);
@@ -62,9 +62,29 @@ SendResult Outlet::send(std::span<const OutgoingEvent> events) {
   make_known(result);
   for (SendItem& item : result.items) make_known(item);
   failpoint("logger.sent");
+  return result;
+}
+
+SendResult Outlet::send(std::span<const OutgoingEvent> events) {
+  SendResult result = try_send(events);
   gate.leave(result);
   news.heard(result);
   return result;
+}
+
+SendResult Outlet::send_suspect(const OutgoingEvent& event) {
+  SendResult result = try_send({&event, 1});
+  if (verdict_of_one(result) == SendVerdict::transient) {
+    gate.leave();
+  } else {
+    gate.leave(result);
+    news.heard(result);
+  }
+  return result;
+}
+
+SendVerdict verdict_of_one(const SendResult& result) noexcept {
+  return result.items.empty() ? result.verdict : result.items.front().verdict;
 }
 
 std::string Outlet::meanwhile(const LoggerOptions& options) {

@@ -45,6 +45,9 @@ struct Outlet {
 
   /// Sends, and tells the gate what came of it. The gate has been entered.
   [[nodiscard]] SendResult send(std::span<const OutgoingEvent> events);
+  /// The same for an event that is suspected of making the receiver fail: that it fails again says nothing of
+  /// the receiver.
+  [[nodiscard]] SendResult send_suspect(const OutgoingEvent& event);
   /// To disk; lost for `reason` when there is none. What the disk has no room for goes back into the queue:
   /// false then, and nothing is gained by coming again at once.
   bool divert(std::span<const EventRef> events, LossReason reason);
@@ -52,9 +55,13 @@ struct Outlet {
   [[nodiscard]] bool bury(std::string_view members, const SendItem& why);
 
  private:
+  [[nodiscard]] SendResult try_send(std::span<const OutgoingEvent> events);
   /// What becomes of events while the receiver fails.
   [[nodiscard]] static std::string meanwhile(const LoggerOptions& options);
 };
+
+/// What became of an event that was sent alone.
+[[nodiscard]] SendVerdict verdict_of_one(const SendResult& result) noexcept;
 
 /// How long to wait before the next attempt: anything up to base * 2^(failed-1), and up to `max`.
 [[nodiscard]] Duration full_jitter(Duration base, Duration max, int failed, double random) noexcept;

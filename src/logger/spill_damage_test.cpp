@@ -276,5 +276,20 @@ TEST(SpillDamageTest, AFailedSyncIsNeverAskedAgain) {
   EXPECT_EQ(read_all(next).keys, keys(1, 5));
 }
 
+TEST(SpillDamageTest, WhatTheQuarantineHasNoRoomForIsCountedAsSuch) {
+  SimFolder folder;
+  SpillStore store(folder, {}, silent);
+  write_events(store, 1, 4);
+  folder.change("eventlog-spillover.jsonl", [](std::string& lines) {
+    for (const std::size_t number : {2U, 3U}) lines[lines.find("event " + std::to_string(number))] = 'E';
+  });
+  folder.plan({.at = 1, .for_ever = true, .error = ENOSPC, .writes_only = true});
+  const ReadAll read = read_all(store);
+  EXPECT_EQ(read.keys, (std::vector<std::string>{"key-1", "key-4"})) << "the replay goes on";
+  EXPECT_EQ(read.lost, 2U);
+  EXPECT_EQ(read.quarantined, 0U) << "nothing is there that was not written";
+  EXPECT_EQ(read.discarded, 2U);
+}
+
 }  // namespace
 }  // namespace postrider::logger

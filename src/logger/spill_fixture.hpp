@@ -38,6 +38,7 @@ struct ReadAll {
   std::vector<std::string> keys;
   std::uint64_t lost = 0;
   std::uint64_t quarantined = 0;
+  std::uint64_t discarded = 0;
 };
 
 /// Reads and commits everything, in batches.
@@ -51,6 +52,7 @@ inline ReadAll read_all(SpillStore& store, std::size_t batch_size = 3) {
     const SpillReader::Committed done = reader.commit(batch, batch.items.size());
     all.lost += done.lost;
     all.quarantined += done.quarantined;
+    all.discarded += done.discarded;
   }
   return all;
 }

@@ -64,6 +64,9 @@ bool everybody_writes(int folder) {
 
 /// The lock's handle, or a negative errno; -EWOULDBLOCK when somebody else has it.
 int lock_folder(int folder) {
+  // Somebody may remove the lock's file while a logger uses the folder: then it is this lock that keeps the
+  // next one out. Some file systems (NFS) have none for folders.
+  if (::flock(folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return -EWOULDBLOCK;
   const int lock = ::openat(folder, lock_name, O_RDWR | O_CREAT | open_flags, file_mode);
   if (lock < 0) return -errno;
   if (::flock(lock, LOCK_EX | LOCK_NB) == 0) return lock;
@@ -105,6 +108,7 @@ class PosixFolder final : public SpillFolder {
     refuse_others(path);
     lock_ = lock_folder(folder_);
     if (lock_ >= 0) {
+      refuse_used_rings(path);
       // The process may go to another folder, and the parts of the path may be links.
       char* const whole = ::realpath(path.c_str(), nullptr);
       path_ = whole != nullptr ? whole : path;
@@ -194,6 +198,12 @@ class PosixFolder final : public SpillFolder {
     mark = mark_of(facts);
     return 0;
   }
+  int written(const std::string& name, TimePoint& when) override {
+    struct stat facts {};
+    if (::fstatat(folder_, name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) return -errno;
+    when = TimePoint{std::chrono::seconds{facts.st_mtim.tv_sec}};
+    return 0;
+  }
   int restore() override {
     FileMark ours;
     if (const int error = mark(folder_, ours); error != 0) return error;
@@ -249,6 +259,26 @@ class PosixFolder final : public SpillFolder {
       refuse(ErrorCode::invalid_argument, path,
              name + " is " + std::string(kind_of(facts.st_mode)) + " and not a file",
              "remove it, or choose another spillover_path");
+    }
+  }
+
+  /// A ring that is locked has a logger, whatever became of the folder's lock: somebody removed or copied
+  /// files, or moved the folder here. To go on without that ring would lose none of its events; but its
+  /// logger has the spill files too, and what two write into those is lost. So nothing is touched.
+  void refuse_used_rings(const std::string& path) {
+    std::vector<std::string> names;
+    (void)list(names);
+    for (const std::string& name : names) {
+      if (!name.starts_with(ring_prefix) || !is_logger_file(name)) continue;
+      const int ring = ::openat(folder_, name.c_str(), O_RDONLY | open_flags);
+      if (ring < 0) continue;  // told when it is to be taken over
+      const bool used = ::flock(ring, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+      ::close(ring);
+      if (!used) continue;
+      ::close(lock_);
+      ::close(folder_);
+      refuse(ErrorCode::conflict, path, "another logger uses its file " + name,
+             "end that one (fuser " + name + " says which process it is), or choose another spillover_path");
     }
   }
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "postrider/clock.hpp"
 
 namespace postrider::logger {
 
@@ -49,6 +52,8 @@ class SpillFolder {
   [[nodiscard]] virtual int list(std::vector<std::string>& names) = 0;
   [[nodiscard]] virtual int mark(int handle, FileMark& mark) = 0;
   [[nodiscard]] virtual int mark(const std::string& name, FileMark& mark) = 0;
+  /// When it was written to last. Not every folder knows.
+  [[nodiscard]] virtual int written(const std::string& /*name*/, TimePoint& /*when*/) { return -ENOSYS; }
   /// Looks whether the folder is still where it was, and locked. When somebody has removed it or moved it
   /// away, another one is made and locked: 1, and no file is there any more. 0: all is as before.
   [[nodiscard]] virtual int restore() = 0;

@@ -18,6 +18,7 @@ inline constexpr const char* rewrite_name = "eventlog-spillover.rewrite.tmp";
 inline constexpr std::string_view segment_prefix = "eventlog-spillover.";
 inline constexpr std::string_view segment_suffix = ".jsonl";
 inline constexpr std::size_t segment_digits = 20;
+inline constexpr std::string_view ring_prefix = "eventlog-ring.";
 
 /// Sorts by the number of the first event, then by `turn` (0 to 9999).
 [[nodiscard]] inline std::string segment_name(SpillSeq first, unsigned turn) {
@@ -45,7 +46,6 @@ inline constexpr std::size_t segment_digits = 20;
   constexpr std::array<std::string_view, 9> names{"lock",      "jsonl",    "replay.jsonl", "checkpoint",
                                                   "gaps",      "gaps.tmp", "rewrite.tmp",  "quarantine.jsonl",
                                                   "dead.jsonl"};
-  constexpr std::string_view ring_prefix = "eventlog-ring.";
   if (name.starts_with(ring_prefix)) {
     name.remove_prefix(ring_prefix.size());
     return !name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos;

@@ -128,6 +128,27 @@ bool SpillReader::read(SpillBatch& batch, std::size_t max_events, std::size_t ma
   return true;
 }
 
+std::optional<OutgoingEvent> SpillReader::first_behind() {
+  constexpr std::size_t usual = 16 * 1024;
+  const MutexLock lock(store_.mutex_);
+  if (store_.segments_.size() < 2 || store_.segments_.front().id != id_) return std::nullopt;
+  const SpillStore::Segment next = store_.segments_[1];
+  const SpillFile file(store_.folder_, store_.folder_.open(next.name, SpillFolder::Mode::read));
+  if (!file.is_open()) return std::nullopt;
+  for (const std::size_t size : {usual, max_line_bytes}) {
+    behind_.resize(std::min<std::uint64_t>(size, next.bytes));
+    const std::int64_t got = store_.folder_.read_at(file.get(), behind_.data(), behind_.size(), 0);
+    if (got <= 0) return std::nullopt;
+    behind_.resize(static_cast<std::size_t>(got));
+    const std::size_t end = behind_.find('\n');
+    if (end == std::string::npos) continue;
+    const SpillLine line = parse_spill_line(std::string_view(behind_).substr(0, end));
+    if (line.kind != SpillLine::Kind::ours) return std::nullopt;
+    return OutgoingEvent{line.members, line.key};
+  }
+  return std::nullopt;
+}
+
 void SpillReader::take_line(SpillBatch& batch, std::string_view line, std::uint64_t offset) {
   if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
   const SpillLine parsed = parse_spill_line(line);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "logger/spill_store.hpp"
+#include "postrider/event_log_client.hpp"
 
 namespace postrider::logger {
 
@@ -54,6 +55,9 @@ class SpillReader {
   /// Reads on from what was committed. False when there is nothing to read. A batch without items can still
   /// have something to commit.
   [[nodiscard]] bool read(SpillBatch& batch, std::size_t max_events, std::size_t max_bytes);
+  /// The first event of the file behind the one that is read; nothing when there is none, or it is not whole.
+  /// The views live until the next call.
+  [[nodiscard]] std::optional<OutgoingEvent> first_behind();
   /// What `commit` would return; changes nothing.
   [[nodiscard]] static Committed preview(const SpillBatch& batch, std::size_t count);
   /// The first `count` items of the batch read last are done with, and so is all damage before the next one.
@@ -82,6 +86,7 @@ class SpillReader {
   SpillSeq expected_ = 0;   // as committed
   SpillSeq reading_expected_ = 0;
 
+  std::string behind_;
   std::string buffer_;
   std::uint64_t base_ = 0;   // the file's offset of the buffer's first byte
   std::size_t begin_ = 0;    // of what is not committed

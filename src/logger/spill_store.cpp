@@ -92,6 +92,13 @@ int SpillStore::write_staged() {
   return error;
 }
 
+std::optional<TimePoint> SpillStore::oldest_written() {
+  const MutexLock lock(mutex_);
+  TimePoint when;
+  if (segments_.empty() || folder_.written(segments_.front().name, when) != 0) return std::nullopt;
+  return when;
+}
+
 bool SpillStore::active_is_full() {
   if (!active_.is_open()) return false;
   if (active_size_ >= limits_.segment_bytes) return true;

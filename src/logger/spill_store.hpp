@@ -100,6 +100,8 @@ class SpillStore {
   /// Events of this folder that were waiting when it was opened. Foreign lines are counted when they are
   /// read.
   [[nodiscard]] std::uint64_t recovered() const noexcept { return recovered_; }
+  /// When the oldest file was written to last, if somebody knows.
+  [[nodiscard]] std::optional<TimePoint> oldest_written();
   /// Notices which files somebody has removed or replaced. What is still open is written anew, the rest is
   /// counted (see `take_removed`). Each write and sync looks after the folder and the file that it writes
   /// to, this after all.

@@ -18,7 +18,10 @@ constexpr Duration longest_pause = std::chrono::seconds{5};
 
 SpillWriter::SpillWriter(SpillStore& store, Ledger& ledger, const LoggerOptions& options)
     : store_(store), ledger_(ledger), options_(options), clock_(*options.clock) {
-  ages_.push_back({0, clock_.steady_now()});  // what was found, counts from now
+  // What was found is as old as its file at least.
+  const TimePoint now = clock_.now();
+  const Duration age = now - std::min(now, store_.oldest_written().value_or(now));
+  ages_.push_back({0, clock_.steady_now() - age});
 }
 
 void SpillWriter::start() {
@@ -43,6 +46,19 @@ std::size_t SpillWriter::room_now() const {
 std::size_t SpillWriter::room() const {
   const MutexLock lock(mutex_);
   return room_now();
+}
+
+std::size_t SpillWriter::spare() const {
+  const SpillLimits& limits = store_.limits();
+  // What is being written may be counted in the files as well for a moment: rather too little than too much.
+  const MutexLock lock(mutex_);
+  const std::uint64_t waiting = queue_.size() + writing_;
+  const std::uint64_t events = store_.events();
+  const std::uint64_t bytes = store_.bytes();
+  const std::uint64_t most =
+      std::min(limits.max_events - std::min(limits.max_events, events),
+               (limits.max_bytes - std::min(limits.max_bytes, bytes)) / line_bytes_.load());
+  return most - std::min(most, waiting);
 }
 
 std::size_t SpillWriter::take(std::span<const EventRef> events) {
@@ -101,9 +117,11 @@ void SpillWriter::room_made() {
     room_made_ = true;
   }
   changed_.notify_all();
+  on_room_();
 }
 
 bool SpillWriter::await_room(SteadyPoint deadline) {
+  on_full_();
   const MutexLock lock(mutex_);
   while (!room_made_ && !stopping_ && clock_.steady_now() < deadline)
     clock_.wait_until(changed_, mutex_, deadline);
@@ -160,6 +178,7 @@ void SpillWriter::run() {
       if (last && queue_.empty()) return;
     }
     changed_.notify_all();
+    if (!batch.empty()) on_room_();
   }
 }
 
@@ -240,6 +259,7 @@ bool SpillWriter::stage(const EventRef& event, LossReason& why) {
 
 void SpillWriter::write_staged() {
   if (staged_.empty()) return;
+  line_bytes_ = store_.staged_bytes() / staged_.size();
   const int error = store_.write_staged();
   tell_removed();
   if (error != 0) {

@@ -27,11 +27,16 @@ class SpillWriter {
   /// Writes what was offered before, then ends. What comes later is lost, and counted.
   void stop() POSTRIDER_EXCLUDES(mutex_);
 
-  /// Called whenever there is more room. Before any thread uses the writer.
+  /// Called whenever there may be more room. Before any thread uses the writer.
   void on_room(std::function<void()> callback) { on_room_ = std::move(callback); }
+  /// Called when it begins to wait for the replay to make room. As `on_room`.
+  void on_full(std::function<void()> callback) { on_full_ = std::move(callback); }
   /// Who may take events that the disk refuses; returns how many it took, from the first. As `on_room`.
   void way_back(std::function<std::size_t(std::span<const EventRef>)> way) { way_back_ = std::move(way); }
   [[nodiscard]] std::size_t room() const POSTRIDER_EXCLUDES(mutex_);
+  /// How many more events the files take within their limits, by what is known before they are written.
+  /// Whoever offers more leaves it to the policy what becomes of them.
+  [[nodiscard]] std::size_t spare() const POSTRIDER_EXCLUDES(mutex_);
   /// Takes over as many as there is room for, from the first. Never waits.
   [[nodiscard]] std::size_t take(std::span<const EventRef> events) POSTRIDER_EXCLUDES(mutex_);
   /// At the shutdown, when they have nowhere else to go: waits for room while the disk makes some, as nothing
@@ -87,8 +92,11 @@ class SpillWriter {
   SteadyPoint next_sync_{};
   std::thread thread_;
   std::function<void()> on_room_ = [] {};
+  std::function<void()> on_full_ = [] {};
   std::function<std::size_t(std::span<const EventRef>)> way_back_;
   std::atomic<bool> failing_{false};
+  std::atomic<std::uint64_t> line_bytes_{
+      512};  // what the next ones are taken for: the mean of the last write
 
   mutable Mutex mutex_;
   CondVar arrived_;

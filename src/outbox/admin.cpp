@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <limits>
-
-#include "postrider/error.hpp"
 #include "postrider/outbox_admin.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "core/filter_bounds.hpp"
+#include "core/text_bounds.hpp"
+#include "postrider/error.hpp"
+#include "storage/outbox_search_store.hpp"
 #include "storage/outbox_store.hpp"
 
 namespace postrider {
@@ -16,10 +23,83 @@ constexpr std::int64_t statements_per_call = 500;
 constexpr std::int32_t most_rate = 100'000;
 /// With a rate, what falls due at the same time is a tenth of a second's share.
 constexpr std::int64_t shares_per_second = 10;
+constexpr std::size_t changed_per_transaction = 200;
+constexpr std::size_t longest_reason = 4'000;
 
 void require(bool ok, std::string_view what, std::string_view why) {
   if (!ok) throw Error(ErrorCode::invalid_argument, what, why);
 }
+
+const OutboxFilter& checked(const OutboxFilter& filter) {
+  constexpr std::string_view what = "cannot search the outbox";
+  FilterBounds(what)
+      .age("older_than", filter.older_than)
+      .age("stuck_for", filter.stuck_for)
+      .texts("type", filter.types)
+      .text("aggregate_type", filter.aggregate_type)
+      .text("aggregate_id", filter.aggregate_id)
+      .text("tenant_id", filter.tenant_id)
+      .text("owner", filter.owner)
+      .text("error_contains", filter.error_contains);
+  if (filter.statuses.is_set()) {
+    for (const EventStatus status : filter.statuses.values()) {
+      require(status == EventStatus::fresh || status == EventStatus::retry, what,
+              "statuses must be fresh or retry: DONE and DEAD events are finished");
+    }
+  }
+  return filter;
+}
+
+/// Does something to pending events, in small transactions.
+class PendingChange {
+ public:
+  PendingChange(Storage& storage, PendingRows rows, std::string_view reason,
+                const std::function<bool(std::int64_t)>& go_on)
+      : storage_(storage), rows_(std::move(rows)), reason_(reason), go_on_(go_on) {}
+
+  [[nodiscard]] std::int64_t count() { return storage_.outbox_pending_store().count(rows_); }
+
+  std::int64_t run() {
+    rows_.begun = storage_.outbox_pending_store().now();
+    rows_.filter.ids.is_set() ? change_named() : change_found();
+    return changed_;
+  }
+
+ private:
+  void change_named() {
+    const std::vector<EventId> all = rows_.filter.ids.values();
+    check_filter_values("an outbox filter", all.size());
+    for (std::size_t first = 0; first < all.size(); first += changed_per_transaction) {
+      const std::size_t some = std::min(changed_per_transaction, all.size() - first);
+      if (!change(std::span(all).subspan(first, some))) return;
+    }
+  }
+  /// Never more than there were at first: what fails again meanwhile is not requeued over and over.
+  void change_found() {
+    const std::int64_t all = count();
+    OutboxSearch search{.list = OutboxList::pending, .rows = rows_};
+    while (changed_ < all) {
+      search.limit = std::min(changed_per_transaction, static_cast<std::size_t>(all - changed_));
+      const OutboxPage page = storage_.outbox_search_store().search(search);
+      std::vector<EventId> ids;
+      for (const OutboxRecord& record : page.records) ids.push_back(record.id);
+      if (!ids.empty() && !change(ids)) return;
+      if (!page.next) return;
+      search.after = page.next;
+    }
+  }
+  /// False when it is to end.
+  bool change(std::span<const EventId> ids) {
+    changed_ += storage_.outbox_pending_store().apply(rows_, ids, reason_);
+    return !go_on_ || go_on_(changed_);
+  }
+
+  Storage& storage_;
+  PendingRows rows_;
+  std::string_view reason_;
+  const std::function<bool(std::int64_t)>& go_on_;
+  std::int64_t changed_ = 0;
+};
 
 }  // namespace
 
@@ -38,33 +118,72 @@ std::string_view to_string(EventStatus status) noexcept {
 }
 
 OutboxCounts OutboxAdmin::counts() {
-  return store_.counts();
+  return storage_.outbox_admin_store().counts();
 }
 
 std::optional<OutboxRecord> OutboxAdmin::find(const EventId& id) {
-  return store_.find(id);
+  return storage_.outbox_admin_store().find(id);
+}
+
+std::vector<OutboxRecord> OutboxAdmin::pending(const OutboxFilter& filter, std::size_t limit,
+                                               const OutboxRecord* after) {
+  require(limit >= 1 && limit <= most_listed, "cannot list the outbox", "limit must be between 1 and 10000");
+  OutboxSearch search{.list = OutboxList::pending, .rows = PendingRows{.filter = checked(filter)}};
+  if (after != nullptr) {
+    search.after =
+        OutboxMark{.at = std::max(after->available_at, after->lease_until.value_or(TimePoint::min())),
+                   .seq = after->seq};
+  }
+  std::vector<OutboxRecord> records;
+  while (records.size() < limit) {
+    search.limit = limit - records.size();
+    OutboxPage page = storage_.outbox_search_store().search(search);
+    std::move(page.records.begin(), page.records.end(), std::back_inserter(records));
+    if (!page.next) break;
+    search.after = page.next;
+  }
+  return records;
+}
+
+std::vector<OutboxRecord> OutboxAdmin::stuck(Duration stuck_for, std::size_t limit,
+                                             const OutboxRecord* after) {
+  OutboxFilter filter;
+  filter.stuck_for = stuck_for;
+  return pending(filter, limit, after);
+}
+
+std::int64_t OutboxAdmin::requeue(const OutboxFilter& filter, bool dry_run) {
+  PendingChange change(storage_, {.filter = checked(filter), .action = OutboxAction::requeue}, {}, go_on_);
+  return dry_run ? change.count() : change.run();
+}
+
+std::int64_t OutboxAdmin::cancel(const OutboxFilter& filter, std::string_view reason, bool dry_run) {
+  check_text_bounds("cannot cancel events", "reason", reason, 1, longest_reason);
+  PendingChange change(storage_, {.filter = checked(filter), .action = OutboxAction::cancel}, reason, go_on_);
+  return dry_run ? change.count() : change.run();
 }
 
 std::vector<OutboxRecord> OutboxAdmin::dead_letters(const DeadLetterFilter& filter, std::size_t limit,
                                                     const OutboxRecord* after) {
   require(limit >= 1 && limit <= most_listed, "cannot list dead letters",
           "limit must be between 1 and 10000");
-  return store_.list_dead(filter, limit, after);
+  return storage_.outbox_admin_store().list_dead(filter, limit, after);
 }
 
 std::int64_t OutboxAdmin::count_dead_letters(const DeadLetterFilter& filter) {
-  return store_.count_dead(filter);
+  return storage_.outbox_admin_store().count_dead(filter);
 }
 
 std::int64_t OutboxAdmin::replay_dead_letters(const DeadLetterFilter& filter, bool dry_run) {
-  if (dry_run) return store_.count_dead(filter);
+  if (dry_run) return storage_.outbox_admin_store().count_dead(filter);
   // In small transactions, and never more than there were at first: an event that dies again meanwhile is not
   // revived over and over.
-  std::int64_t left = store_.count_dead(filter);
+  std::int64_t left = storage_.outbox_admin_store().count_dead(filter);
   std::int64_t total = 0;
   while (left > 0) {
     const auto limit = std::min<std::int64_t>(left, revived_per_statement);
-    const std::int64_t revived = store_.revive_dead(filter, static_cast<std::size_t>(limit));
+    const std::int64_t revived =
+        storage_.outbox_admin_store().revive_dead(filter, static_cast<std::size_t>(limit));
     if (revived == 0) break;
     total += revived;
     left -= revived;
@@ -85,12 +204,13 @@ Replayed OutboxAdmin::replay_some(const DeadLetterFilter& filter, const ReplayOp
       options.rate ? std::clamp<std::int64_t>(per_second / shares_per_second, 1, revived_per_statement)
                    : static_cast<std::int64_t>(revived_per_statement);
   // Never more than there were at first: what dies again meanwhile is not revived over and over.
-  std::int64_t left = store_.count_dead(filter);
+  std::int64_t left = storage_.outbox_admin_store().count_dead(filter);
   std::int64_t allowed = static_cast<std::int64_t>(options.at_most);
   Replayed result{.next_in = options.start_in};
   for (std::int64_t i = 0; i < statements_per_call && std::min(left, allowed) > 0; ++i) {
     const std::int64_t limit = std::min({left, allowed, share});
-    const std::int64_t revived = store_.revive_dead(filter, static_cast<std::size_t>(limit), result.next_in);
+    const std::int64_t revived =
+        storage_.outbox_admin_store().revive_dead(filter, static_cast<std::size_t>(limit), result.next_in);
     result.events += revived;
     left -= revived;
     allowed -= revived;
@@ -110,7 +230,7 @@ bool OutboxAdmin::edit_dead_letter(const EventId& id, PayloadKind kind, std::str
   if (headers) builder.headers(std::move(*headers));
   const Event checked = builder.build();
   if (headers) headers_json = checked.headers_json();
-  return store_.edit_dead(id, kind, checked.payload(), headers_json);
+  return storage_.outbox_admin_store().edit_dead(id, kind, checked.payload(), headers_json);
 }
 
 std::int64_t OutboxAdmin::purge(const PurgeOptions& options) {
@@ -123,12 +243,14 @@ std::int64_t OutboxAdmin::purge(const PurgeOptions& options) {
                                    ? static_cast<std::int64_t>(std::min<std::size_t>(
                                          *options.at_most, std::numeric_limits<std::int64_t>::max()))
                                    : std::numeric_limits<std::int64_t>::max();
-  if (options.dry_run) return std::min(at_most, store_.count_purgeable(options.status, options.older_than));
+  if (options.dry_run)
+    return std::min(at_most,
+                    storage_.outbox_admin_store().count_purgeable(options.status, options.older_than));
   std::int64_t total = 0;
   while (total < at_most) {
     const auto limit = std::min<std::int64_t>(at_most - total, static_cast<std::int64_t>(options.batch_size));
-    const std::int64_t deleted =
-        store_.purge_batch(options.status, options.older_than, static_cast<std::size_t>(limit));
+    const std::int64_t deleted = storage_.outbox_admin_store().purge_batch(options.status, options.older_than,
+                                                                           static_cast<std::size_t>(limit));
     total += deleted;
     if (deleted < limit) break;
   }

@@ -44,6 +44,7 @@ Completion decide(const LeaseRef& lease, Attempt failed_before, const Outcome& o
     case Outcome::Kind::retry_after:
       result.kind = Completion::Kind::later;
       result.delay = bounded(outcome.delay());
+      result.error = outcome.reason();
       break;
     case Outcome::Kind::dead:
       result.kind = Completion::Kind::dead;

@@ -52,6 +52,7 @@ TEST(Decide, RetryAfterIsNotCounted) {
   EXPECT_EQ(result.failed, Attempt{9});
   EXPECT_EQ(result.delay, 3s);
   EXPECT_EQ(after(0, Outcome::retry_after(-1s)).delay, 0s);
+  EXPECT_EQ(after(0, Outcome::retry_after(3s, "away")).error, "away");
 }
 
 TEST(Decide, AnyDelayIsBroughtIntoBounds) {

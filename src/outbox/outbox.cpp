@@ -72,7 +72,7 @@ struct Outbox::Parts {
                 .metrics = options.metrics,
                 .log = options.log}),
         lease_keeper(store, in_flight, options.lease, *options.clock, options.log),
-        admin(storage.outbox_admin_store()) {
+        admin(storage) {
     if (options.poller_enabled && !options.inline_dispatch)
       dispatcher->on_poll_wanted(
           [this](std::optional<SteadyPoint> when) { when ? poller.wake_at(*when) : poller.poke(); });

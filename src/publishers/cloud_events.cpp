@@ -5,6 +5,7 @@
 #include <array>
 #include <boost/json/serialize.hpp>
 #include <boost/json/string_view.hpp>
+#include <charconv>
 
 #include "core/rfc3339.hpp"
 #include "postrider/error.hpp"
@@ -55,17 +56,41 @@ void append_base64(std::string& out, std::string_view bytes) {
   }
 }
 
+/// Stands in JSON as it is.
+bool plain(std::string_view text) {
+  return std::none_of(text.begin(), text.end(),
+                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\'; });
+}
+
 void append_quoted(std::string& out, std::string_view text) {
-  const bool plain = std::none_of(text.begin(), text.end(), [](char c) {
-    return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\';
-  });
-  if (plain) {  // nearly always
+  if (plain(text)) {  // nearly always
     out += '"';
     out += text;
     out += '"';
     return;
   }
   out += boost::json::serialize(boost::json::string_view(text.data(), text.size()));
+}
+
+void append_tag(std::string& out, const Tag& tag) {
+  if (tag.key.find('=') != std::string::npos || !plain(tag.key) || !plain(tag.value)) {
+    append_quoted(out, tag.encode());
+    return;
+  }
+  out += '"';
+  out += tag.key;
+  out += '=';
+  out += tag.value;
+  out += '"';
+}
+
+/// With zeros before it, up to that width.
+void write_number(std::string& out, std::int64_t number, std::size_t width) {
+  std::array<char, 20> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+  const auto size = static_cast<std::size_t>(end - digits.data());
+  out.assign(width - std::min(width, size), '0');
+  out.append(digits.data(), size);
 }
 
 }  // namespace
@@ -107,7 +132,8 @@ void CloudEvent::collect(const SinkMessage& message, const CloudEventsOptions& o
   const auto add = [this](std::string_view name, std::string_view value) {
     if (!value.empty()) attributes_.push_back({name, value});
   };
-  time_ = format_time(event.occurred_at());
+  time_.clear();
+  append_time(time_, event.occurred_at());
   add("specversion", "1.0");
   add("id", id_);
   add("source", options.source);
@@ -120,14 +146,12 @@ void CloudEvent::collect(const SinkMessage& message, const CloudEventsOptions& o
   if (const StoredEvent* stored = message.stored; stored != nullptr) {
     // The extension asks for texts whose order is the order of the events.
     constexpr std::size_t width = 19;
-    const std::string digits = std::to_string(static_cast<std::int64_t>(stored->position()));
-    sequence_.assign(width - std::min(width, digits.size()), '0');
-    sequence_ += digits;
-    epoch_ = std::to_string(static_cast<std::int64_t>(message.epoch));
+    write_number(sequence_, static_cast<std::int64_t>(stored->position()), width);
+    write_number(epoch_, static_cast<std::int64_t>(message.epoch), 1);
     tags_.clear();
     for (const Tag& tag : stored->tags()) {
       tags_ += tags_.empty() ? '[' : ',';
-      append_quoted(tags_, tag.encode());
+      append_tag(tags_, tag);
     }
     if (!tags_.empty()) tags_ += ']';
     add("sequence", sequence_);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
+#include <limits>
 
 #include "postrider/error.hpp"
 
@@ -57,6 +58,33 @@ TEST(CloudEvents, IsFilledAgainWithoutATraceOfTheLast) {
   EXPECT_TRUE(out.headers().empty());
   EXPECT_TRUE(out.key().empty());
   EXPECT_EQ(out.body(), "[]");
+}
+
+TEST(CloudEvents, TagsAreJsonWhateverIsInThem) {
+  const Tags tags{{"a", "1"}, {"k=\\", "v"}, {"q\"", "\n\"\\"}, {"z", ""}};
+  const StoredEvent stored(
+      {.position = Position{42}, .event = Event::json("T", "{}"), .tags = tags, .correlation_id = "c"});
+  CloudEvent out;
+  for (int i = 0; i < 2; ++i) {
+    out.fill({.event = &stored.event(), .stored = &stored, .topic = "t", .epoch = Epoch{7}}, {});
+    const boost::json::value parsed = boost::json::parse(attribute(out, "tags"));
+    Tags found;
+    for (const auto& one : parsed.as_array())
+      found.push_back(Tag::decode(std::string_view(one.as_string().data(), one.as_string().size())));
+    EXPECT_EQ(found, tags);
+    EXPECT_EQ(attribute(out, "sequence"), "0000000000000000042");
+    EXPECT_EQ(attribute(out, "epoch"), "7");
+  }
+}
+
+TEST(CloudEvents, TheLargestPositionKeepsItsWidth) {
+  const StoredEvent stored({.position = Position{std::numeric_limits<std::int64_t>::max()},
+                            .event = Event::json("T", "{}"),
+                            .stored_at = TimePoint{}});
+  CloudEvent out;
+  out.fill({.event = &stored.event(), .stored = &stored, .topic = "t"}, {});
+  EXPECT_EQ(attribute(out, "sequence"), "9223372036854775807");
+  EXPECT_EQ(attribute(out, "tags"), "(none)");
 }
 
 TEST(CloudEvents, StructuredTextIsJsonWhateverTheTextsAre) {

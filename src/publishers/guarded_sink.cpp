@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/age.hpp"
 #include "core/option_check.hpp"
 #include "core/what_of.hpp"
 #include "postrider/error.hpp"
@@ -85,6 +86,14 @@ std::string GuardedSink::trouble() const {
   return behind_->trouble();
 }
 
+SinkCounts GuardedSink::counts() const {
+  const MutexLock lock(mutex_);
+  return {.failures = failures_,
+          .since_failure =
+              failures_ == 0 ? Duration{0} : std::chrono::duration_cast<Duration>(now() - last_failure_),
+          .circuit_open = breaker_ && breaker_->state() == CircuitBreaker::State::open};
+}
+
 void GuardedSink::close() noexcept {
   {
     const MutexLock lock(mutex_);
@@ -164,6 +173,11 @@ void GuardedSink::learn(const PublishResult& result) {
   const SteadyPoint here = now();
   const bool away = result.kind() == PublishResult::Kind::unavailable;
   trouble_ = away ? result.reason() : std::string();
+  if (away) {
+    ++failures_;
+    last_failure_ = here;
+  }
+  tell(result, away);
   if (away && result.retry_after() > Duration{0}) {
     paused_until_ = here + std::min(result.retry_after(), longest_pause);
   }
@@ -180,6 +194,19 @@ void GuardedSink::learn(const PublishResult& result) {
                 "postrider: the circuit to sink '" + name() + "' opens: " + result.reason());
   } else if (was_open && breaker_->state() == CircuitBreaker::State::closed) {
     limits_.log(LogLevel::info, "postrider: the circuit to sink '" + name() + "' is closed again");
+  }
+}
+
+void GuardedSink::tell(const PublishResult& result, bool away) {
+  if (closed_) return;  // it was ended by us
+  if (away) {
+    if (presence_.missed(now())) {
+      limits_.log(LogLevel::warning, "postrider: sink '" + name() +
+                                         "' does not take events, and is tried again: " + result.reason());
+    }
+  } else if (const std::optional<Duration> time = presence_.seen(now())) {
+    limits_.log(LogLevel::info, "postrider: sink '" + name() + "' takes events again, after " +
+                                    format_age(std::max<Duration>(*time, std::chrono::seconds{1})));
   }
 }
 

@@ -11,6 +11,7 @@
 #include "postrider/sink.hpp"
 #include "publishers/rate_limit.hpp"
 #include "publishers/send_group.hpp"
+#include "publishers/sink_presence.hpp"
 
 namespace postrider {
 
@@ -25,6 +26,8 @@ class GuardedSink final : public Sink {
   const std::string& name() const noexcept override { return behind_->name(); }
   bool healthy() const override POSTRIDER_EXCLUDES(mutex_);
   std::string trouble() const override POSTRIDER_EXCLUDES(mutex_);
+  SinkCounts counts() const override POSTRIDER_EXCLUDES(mutex_);
+  void revive() override { behind_->revive(); }
   void close() noexcept override POSTRIDER_EXCLUDES(mutex_);
   /// Callers that wait for the batch before theirs to be sent.
   [[nodiscard]] std::size_t waiting() const { return group_.waiting(); }
@@ -38,6 +41,7 @@ class GuardedSink final : public Sink {
   /// Why nothing may be sent at present.
   std::optional<PublishResult> barred() POSTRIDER_EXCLUDES(mutex_);
   void learn(const PublishResult& result) POSTRIDER_EXCLUDES(mutex_);
+  void tell(const PublishResult& result, bool away) POSTRIDER_REQUIRES(mutex_);
   [[nodiscard]] SteadyPoint now() const { return limits_.clock->steady_now(); }
 
   const std::shared_ptr<Sink> behind_;
@@ -50,6 +54,9 @@ class GuardedSink final : public Sink {
   SteadyPoint paused_until_ POSTRIDER_GUARDED_BY(mutex_){};
   /// Of the last attempt, when the receiver was away.
   std::string trouble_ POSTRIDER_GUARDED_BY(mutex_);
+  SinkPresence presence_ POSTRIDER_GUARDED_BY(mutex_);
+  std::uint64_t failures_ POSTRIDER_GUARDED_BY(mutex_) = 0;
+  SteadyPoint last_failure_ POSTRIDER_GUARDED_BY(mutex_){};
   SendGroup group_;
 };
 

@@ -4,16 +4,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "postrider/error.hpp"
-#include "publishers/sink_stub_fixture.hpp"
+#include "support/scripted_sink.hpp"
 
 namespace postrider {
 namespace {
 
 using namespace std::chrono_literals;
 using Kind = PublishResult::Kind;
+using test::Messages;
+using test::ScriptedSink;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -40,6 +43,65 @@ TEST_F(GuardedSinkTest, PassesResultsOn) {
   EXPECT_EQ(refused.reason(), "no");
 }
 
+TEST_F(GuardedSinkTest, TellsOnceThatAReceiverIsAwayAndOnceThatItIsBack) {
+  const auto sink = guard({.breaker_threshold = 0});
+  const Messages one({"A"});
+  (void)sink->send(one.all);
+  behind_->answer(PublishResult::refused(0, "bad event"));
+  (void)sink->send(one.all);
+  EXPECT_EQ(log_, "") << "a refusal is the event's affair";
+  for (int i = 0; i < 90; ++i) {
+    behind_->answer(PublishResult::unavailable(0, "connection refused"));
+    (void)sink->send(one.all);
+    clock_.advance(1s);
+  }
+  EXPECT_EQ(log_,
+            "postrider: sink 'scripted' does not take events, and is tried again: connection refused\n");
+  EXPECT_EQ(sink->counts().failures, 90U);
+  EXPECT_EQ(sink->counts().since_failure, 1s);
+  log_.clear();
+  (void)sink->send(one.all);
+  (void)sink->send(one.all);
+  EXPECT_EQ(log_, "postrider: sink 'scripted' takes events again, after 90s\n");
+  EXPECT_EQ(sink->counts().failures, 90U);
+}
+
+TEST_F(GuardedSinkTest, OneThatComesAndGoesDoesNotFillTheLog) {
+  const auto sink = guard({.breaker_threshold = 0});
+  const Messages one({"A"});
+  const auto lines = [&] { return std::count(log_.begin(), log_.end(), '\n'); };
+  for (int i = 0; i < 9; ++i) {
+    behind_->answer(PublishResult::unavailable(0, "flaps"));
+    (void)sink->send(one.all);
+    (void)sink->send(one.all);
+    clock_.advance(1s);
+  }
+  EXPECT_EQ(lines(), 2) << log_;
+  behind_->answer(PublishResult::unavailable(0, "stays away"));
+  (void)sink->send(one.all);
+  EXPECT_EQ(lines(), 2) << "not yet";
+  clock_.advance(1s);
+  behind_->answer(PublishResult::unavailable(0, "stays away"));
+  (void)sink->send(one.all);
+  EXPECT_EQ(lines(), 3) << "an absence that lasts is told after all";
+  clock_.advance(5s);
+  (void)sink->send(one.all);
+  EXPECT_THAT(log_, HasSubstr("again, after 6s\n"));
+}
+
+TEST_F(GuardedSinkTest, SaysNothingOfWhatItsOwnEndHasCut) {
+  const auto sink = guard();
+  const Messages one({"A"});
+  behind_->answer(PublishResult::unavailable(0, "closed"));
+  behind_->hold(true);
+  std::jthread sender([&] { (void)sink->send(one.all); });
+  behind_->await_batches(1);
+  sink->close();
+  behind_->hold(false);
+  sender.join();
+  EXPECT_EQ(log_, "");
+}
+
 TEST_F(GuardedSinkTest, OpensTheCircuitAndProbes) {
   const auto sink = guard({.breaker_threshold = 2, .breaker_window = 30s, .breaker_reset = 5s});
   const Messages one({"A"});
@@ -49,6 +111,7 @@ TEST_F(GuardedSinkTest, OpensTheCircuitAndProbes) {
     EXPECT_EQ(sink->send(one.all).reason(), "away");
   }
   EXPECT_FALSE(sink->healthy());
+  EXPECT_TRUE(sink->counts().circuit_open);
   EXPECT_THAT(log_, HasSubstr("opens: away"));
   const PublishResult barred = sink->send(one.all);
   EXPECT_EQ(barred.kind(), Kind::unavailable);
@@ -56,7 +119,9 @@ TEST_F(GuardedSinkTest, OpensTheCircuitAndProbes) {
   EXPECT_EQ(behind_->batches().size(), 2U) << "nothing goes through an open circuit";
   clock_.advance(5s);
   EXPECT_TRUE(sink->healthy());
+  EXPECT_TRUE(sink->counts().circuit_open) << "until it is tried";
   EXPECT_EQ(sink->send(one.all).kind(), Kind::all);
+  EXPECT_FALSE(sink->counts().circuit_open);
 }
 
 TEST_F(GuardedSinkTest, TellsWhyTheReceiverIsAwayUntilItTakesSomething) {

@@ -78,7 +78,7 @@ Listener sink_listener(std::shared_ptr<Sink> sink, Duration retry_after) {
       case PublishResult::Kind::unavailable:
         break;
     }
-    return Outcome::retry_after(std::max(retry_after, result.retry_after()));
+    return Outcome::retry_after(std::max(retry_after, result.retry_after()), result.reason());
   });
 }
 

@@ -17,7 +17,7 @@ constexpr Duration longest_pause = std::chrono::seconds{1};
   std::string which = "there is no projection '" + std::string(name) + "'";
   if (version != 0) which += " with version " + std::to_string(version);
   throw Error(ErrorCode::invalid_argument, which, "nobody has run it yet, or it was forgotten",
-              "ProjectionAdmin::list() shows all");
+              "see which there are: postrider projections list, ProjectionAdmin::list()");
 }
 
 void change(ProjectionStore& store, std::string_view name, int version, ProjectionChange what) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/text_bounds.hpp"
+#include "core/filter_bounds.hpp"
 #include "postrider/error.hpp"
 #include "storage/log_store.hpp"
 #include "storage/projection_store.hpp"
@@ -16,29 +16,18 @@ namespace {
 
 constexpr std::size_t most_listed = 10'000;
 constexpr std::size_t rows_per_transaction = 200;
-constexpr std::size_t longest_text = 4'000;
 
 void require(bool ok, std::string_view what, std::string_view why) {
   if (!ok) throw Error(ErrorCode::invalid_argument, what, why);
 }
 
-/// What no event can have is a mistake of the caller, not a search in vain.
 const QueueFilter& checked(const QueueFilter& filter, std::string_view what = "cannot search the queue") {
-  constexpr Duration longest = std::chrono::hours{24 * 365 * 1000};
-  const auto check_time = [&](const std::optional<Duration>& time, std::string_view name) {
-    require(!time || (*time >= Duration::zero() && *time <= longest), what,
-            std::string(name) + " must be between 0 and 1000 years");
-  };
-  const auto check_text = [&](std::string_view text, std::string_view name) {
-    check_text_bounds(what, name, text, 0, longest_text);
-  };
-  check_time(filter.older_than, "older_than");
-  check_time(filter.stuck_for, "stuck_for");
-  if (filter.types.is_set()) {
-    for (const std::string& type : filter.types.values()) check_text(type, "type");
-  }
-  if (filter.tenant_id) check_text(*filter.tenant_id, "tenant_id");
-  if (filter.error_contains) check_text(*filter.error_contains, "error_contains");
+  FilterBounds(what)
+      .age("older_than", filter.older_than)
+      .age("stuck_for", filter.stuck_for)
+      .texts("type", filter.types)
+      .text("tenant_id", filter.tenant_id)
+      .text("error_contains", filter.error_contains);
   return filter;
 }
 
@@ -80,8 +69,9 @@ std::string LogPurged::why() const {
   }
   text.back() = '.';
   return text +
-         " Hint: run them, ProjectionAdmin::forget those that nobody runs any more, or set keep_unread "
-         "= false";
+         " Hint: run them, forget those that nobody runs any more (ProjectionAdmin::forget), or purge all "
+         "the "
+         "same (keep_unread = false)";
 }
 
 QueueCounts QueueAdmin::counts(const QueueFilter& filter) {

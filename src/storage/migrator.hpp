@@ -40,7 +40,9 @@ MigrationReport run_migrations(MigrationTarget& target, std::span<const Embedded
 
 /// What every error about missing or outdated tables tells, whichever backend found it out.
 inline constexpr std::string_view migrate_hint =
-    "call storage->migrate() first, or set StorageOptions::schema to where the tables are";
+    "call storage->migrate() first (postrider migrate), or set StorageOptions::schema (--schema) to where "
+    "the "
+    "tables are";
 
 /// Whether a message or a statement names one of our own tables, in whichever schema or behind whichever
 /// prefix. A guess, for a better hint: somebody's own `audit_events` looks like the event store's table

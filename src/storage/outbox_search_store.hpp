@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "postrider/outbox_admin.hpp"
+#include "storage/outbox_pending_store.hpp"
 
 namespace postrider {
 
@@ -36,6 +37,8 @@ struct OutboxSearch {
   std::optional<std::string> aggregate_id{};
   std::optional<std::string> tenant_id{};
   std::optional<std::string> error_contains{};  ///< upper and lower case differ
+  /// Of `pending` only: what operators ask of such rows, besides; its `ids` are not looked at.
+  std::optional<PendingRows> rows{};
   /// Of the list's time; for `all` of created_at.
   std::optional<TimePoint> from{};   ///< inclusive
   std::optional<TimePoint> until{};  ///< exclusive

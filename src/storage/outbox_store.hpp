@@ -64,7 +64,8 @@ struct Completion {
   enum class Kind : std::uint8_t {
     done,     ///< DONE
     retry,    ///< RETRY after `delay`; `failed` is the new number of attempts; `error` replaces last_error
-    later,    ///< as it was (NEW or RETRY), available after `delay`; attempts unchanged
+    later,    ///< as it was (NEW or RETRY), available after `delay`; attempts unchanged; `error`, if any,
+              ///< replaces last_error
     dead,     ///< DEAD; `failed` is the new number of attempts; `error` is the reason
     release,  ///< give back untouched: no owner, no lease, due as before
   };

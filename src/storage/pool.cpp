@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/without_prefix.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
 
@@ -98,9 +99,7 @@ Error ConnectionPool::not_tried_again(SteadyPoint now) const {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(
       std::max(next_connect_ - now, SteadyPoint::duration::zero()));
   const Error& last = *last_error_;
-  std::string_view cause = last.what();
-  constexpr std::string_view prefix = "postrider: ";
-  if (cause.starts_with(prefix)) cause.remove_prefix(prefix.size());
+  const std::string_view cause = without_prefix(last.what());
   return Error(
       last.code(),
       {.sqlstate = last.sqlstate(), .retryable = last.retryable(), .connection_lost = last.connection_lost()},

@@ -7,6 +7,7 @@
 #include "postrider/error.hpp"
 #include "storage/attempts.hpp"
 #include "storage/contention.hpp"
+#include "storage/sql_outbox_filter.hpp"
 #include "storage/sql_outbox_rows.hpp"
 
 namespace postrider {
@@ -16,6 +17,9 @@ constexpr std::size_t max_filter_ids = 10'000;
 
 constexpr std::string_view outbox = "outbox_event";
 constexpr std::string_view attempt = "outbox_attempt";
+
+/// A pending row that somebody was given and did not take: he has failed, or was away.
+constexpr std::string_view was_tried = "status = 2 or last_error is not null";
 
 /// `status` stands in the text, not in a parameter: only then are the partial indexes considered.
 SqlQuery& where_status(SqlQuery& query, EventStatus status) {
@@ -49,49 +53,51 @@ void require_finished(EventStatus status) {
 SqlOutboxAdminStore::SqlOutboxAdminStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
 
 OutboxCounts SqlOutboxAdminStore::counts() {
-  // Free and ordered rows apart, as their indexes are; one statement, so that the numbers fit together.
-  const bool lanes =
-      dialect_.kind == BackendKind::mariadb;  // it has no partial indexes, but one that leads with due_lane
-  const std::string_view free = lanes ? " where due_lane = 0 and due_at is not null"
-                                      : " where due_at is not null and ordering_key is null";
-  const std::string_view ordered = lanes ? " where due_lane = 1 and due_at is not null"
-                                         : " where due_at is not null and ordering_key is not null";
+  // Free and ordered rows apart, as their indexes are, each read once; one statement, so that the numbers fit
+  // together.
   SqlQuery query(dialect_);
-  const auto count = [&](std::string_view where) {
-    query.sql("(select count(*) from ").table(outbox).sql(where).sql(")");
-  };
-  const auto earliest = [&](std::string_view where) {
-    query.sql(around(dialect_.to_micros, "(select min(due_at) from " + dialect_.table_prefix +
-                                             std::string(outbox) + std::string(where) + ")"));
-  };
-  query.sql("select ");
-  count(free);
-  query.sql(" + ");
-  count(ordered);
-  query.sql(", ");
-  count(std::string(free) + " and status = 2");
-  query.sql(" + ");
-  count(std::string(ordered) + " and status = 2");
-  query.sql(", ");
-  count(" where status = 1");
-  query.sql(", ");
-  count(" where status = 3");
-  query.sql(", ");
-  earliest(free);
-  query.sql(", ");
-  earliest(ordered);
-  if (dialect_.clock == nullptr) query.sql(", ").sql(around(dialect_.to_micros, dialect_.now));
+  query.sql("select f.pending + o.pending, f.retrying + o.retrying, (select count(*) from ")
+      .table(outbox)
+      .sql(" where status = 1), (select count(*) from ")
+      .table(outbox)
+      .sql(" where status = 3)");
+  for (const std::string_view time : {"f.due", "o.due", "f.since", "o.since"}) query.sql(", ").micros(time);
+  if (dialect_.clock == nullptr) query.sql(", ").micros(dialect_.now);
+  query.sql(" from ");
+  for (const bool ordered : {false, true}) {
+    query.sql(ordered ? ", (" : "(").sql("select count(*) as pending, count(case when ").sql(was_tried);
+    query.sql(" then 1 end) as retrying, min(due_at) as due, min(case when ").sql(was_tried);
+    // A retry moves available_at away; what is planned for later and was never tried waits for nobody.
+    query.sql(" then created_at when available_at <= ").now().sql(" then available_at end) as since from ");
+    query.table(outbox).sql(where_pending(dialect_.kind, ordered)).sql(ordered ? ") o" : ") f");
+  }
   const std::optional<TimePoint> own_now =
       dialect_.clock == nullptr ? std::nullopt : std::optional(dialect_.clock->now());
 
   const std::vector<Rows::Cell> row = query.run().rows.at(0);
   OutboxCounts counts{
       .pending = number(row[0]), .retrying = number(row[1]), .done = number(row[2]), .dead = number(row[3])};
-  const TimePoint now = own_now.has_value() ? *own_now : time_of(row[6]);
-  for (const auto& due : {row[4], row[5]}) {
-    if (due.has_value()) counts.oldest_pending = std::max(counts.oldest_pending, now - time_of(due));
-  }
+  const TimePoint now = own_now.has_value() ? *own_now : time_of(row[8]);
+  const auto raise = [&](Duration& oldest, const Rows::Cell& since) {
+    if (since.has_value()) oldest = std::max(oldest, now - time_of(since));
+  };
+  raise(counts.oldest_pending, row[4]);
+  raise(counts.oldest_pending, row[5]);
+  raise(counts.oldest_undelivered, row[6]);
+  raise(counts.oldest_undelivered, row[7]);
+  if (counts.retrying > 0) counts.last_error = last_error();
   return counts;
+}
+
+std::string SqlOutboxAdminStore::last_error() {
+  for (const bool ordered : {false, true}) {
+    SqlQuery query(dialect_);
+    query.sql("select last_error from ").table(outbox).sql(where_pending(dialect_.kind, ordered));
+    // Who was tried last is due last.
+    query.sql(" and last_error is not null order by due_at desc limit 1");
+    if (const Rows rows = query.run(); !rows.empty()) return text(rows.rows[0][0]);
+  }
+  return {};
 }
 
 std::optional<OutboxRecord> SqlOutboxAdminStore::find(const EventId& id) {

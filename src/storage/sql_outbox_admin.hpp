@@ -24,6 +24,7 @@ class SqlOutboxAdminStore final : public OutboxAdminStore {
   std::int64_t count_purgeable(EventStatus status, Duration age) override;
 
  private:
+  [[nodiscard]] std::string last_error();
   std::int64_t purge_by_id(EventStatus status, Duration age, std::size_t limit);
 
   SqlDialect dialect_;

@@ -27,6 +27,8 @@ OutboxRecord to_record(const std::vector<Rows::Cell>& row) {
   if (row[14].has_value()) record.done_at = time_of(row[14]);
   record.last_error = text(row[15]);
   record.owner = text(row[16]);
+  if (row[17].has_value()) record.lease_until = time_of(row[17]);
+  record.seq = number(row[18]);
   return record;
 }
 
@@ -42,7 +44,7 @@ std::string outbox_columns(const SqlDialect& dialect, OutboxContent content) {
   for (const std::string_view column : {"occurred_at", "created_at", "available_at", "done_at"}) {
     list += ", " + around(dialect.to_micros, column);
   }
-  return list + ", last_error, owner";
+  return list + ", last_error, owner, " + around(dialect.to_micros, "lease_until") + ", seq";
 }
 
 std::vector<OutboxRecord> outbox_records(const Rows& rows) {

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "storage/sql_outbox_filter.hpp"
 #include "storage/sql_outbox_rows.hpp"
 
 namespace postrider {
@@ -50,11 +51,10 @@ class Walk {
       return;
     }
     // Rows with and without a key have indexes of their own (on MariaDB: the halves of one).
-    const bool lanes = dialect_.kind == BackendKind::mariadb;
     query_.sql(" from (select * from (");
-    lane(lanes ? "due_lane = 0 and due_at is not null" : "due_at is not null and ordering_key is null");
+    lane(where_pending(dialect_.kind, false));
     query_.sql(") as free_rows union all select * from (");
-    lane(lanes ? "due_lane = 1 and due_at is not null" : "due_at is not null and ordering_key is not null");
+    lane(where_pending(dialect_.kind, true));
     query_.sql(") as keyed_rows) as walk");
   }
   void filter() {
@@ -64,6 +64,7 @@ class Walk {
     query_.and_equals("aggregate_id", search_.aggregate_id).and_equals("tenant_id", search_.tenant_id);
     if (search_.error_contains) query_.sql(" and ").contains("last_error", *search_.error_contains);
     if (search_.list == OutboxList::all) between("created_at");
+    if (search_.rows) and_pending(query_, *search_.rows);
   }
   void in_order() {
     const std::string_view way = order_.down ? " desc" : "";
@@ -76,23 +77,28 @@ class Walk {
   [[nodiscard]] std::string_view own_condition() const {
     switch (search_.list) {
       case OutboxList::done:
-        return "status = 1";
+        return " where status = 1";
       case OutboxList::dead:
-        return "status = 3";
+        return " where status = 3";
       default:
-        return "1 = 1";
+        return " where 1 = 1";
     }
   }
   void lane(std::string_view condition) {
     query_.sql(
         "select event_id, seq, status, event_type, aggregate_type, aggregate_id, tenant_id, created_at, ");
     query_.sql("due_at, done_at");
-    if (search_.error_contains) query_.sql(", last_error");
+    if (search_.rows) query_.sql(", available_at, attempts, owner");
+    if (search_.error_contains || (search_.rows && search_.rows->filter.error_contains)) {
+      query_.sql(", last_error");
+    } else if (search_.rows) {
+      query_.sql(", substr(last_error, 1, 1) as last_error");  // whether there is one
+    }
     query_.sql(" from ").table(outbox);
     if (dialect_.kind == BackendKind::mariadb && search_.list == OutboxList::all) {
       query_.sql(" force index (outbox_event_id)");  // left to itself it sorts the whole table
     }
-    query_.sql(" where ").sql(condition);
+    query_.sql(condition);
     if (!order_.time.empty()) between(order_.time);
     if (search_.after) behind(*search_.after);
     in_order();

@@ -3,20 +3,15 @@
 
 #include <string>
 
+#include "core/filter_bounds.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider {
 namespace {
 
-constexpr std::size_t max_filter_values = 10'000;
-
 void common(SqlQuery& query, const QueueFilter& filter, std::string_view age_column) {
-  const std::size_t values =
-      filter.ids.size() + filter.event_ids.size() + filter.types.size() + filter.statuses.size();
-  if (values > max_filter_values) {
-    throw Error(ErrorCode::invalid_argument, "a queue filter has " + std::to_string(values) + " values",
-                "at most " + std::to_string(max_filter_values) + " are taken", "split the lists");
-  }
+  check_filter_values("a queue filter", filter.ids.size() + filter.event_ids.size() + filter.types.size() +
+                                            filter.statuses.size());
   query.and_in("id", filter.ids, [](QueueId id) { return static_cast<std::int64_t>(id); });
   query.and_in("event_id", filter.event_ids, [](const EventId& id) { return id.view(); });
   query.and_in("event_type", filter.types, [](const std::string& type) { return std::string_view(type); });

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "storage/stream_rows.hpp"
 
-#include <array>
-#include <boost/json.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/string_view.hpp>
 #include <utility>
 
+#include "core/json_text.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider {
@@ -29,20 +30,14 @@ std::string encode_tags(const Tags& tags) {
 Tags decode_tags(std::string_view text) {
   Tags tags;
   if (text == "[]") return tags;
-  std::array<unsigned char, 2048> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): scratch
-  boost::json::monotonic_resource memory(buffer.data(), buffer.size());
-  boost::json::error_code error;
-  const boost::json::value parsed = boost::json::parse(text, error, &memory);
-  if (error || !parsed.is_array()) not_tags("they are not a JSON array");
-  tags.reserve(parsed.get_array().size());
-  for (const boost::json::value& one : parsed.get_array()) {
-    if (!one.is_string()) not_tags("one of them is not a text");
+  const std::string_view fault = each_json_text(text, [&](std::string_view one) {
     try {
-      tags.push_back(Tag::decode(std::string_view(one.get_string())));
+      tags.push_back(Tag::decode(one));
     } catch (const Error& refused) {
       not_tags(refused.what());
     }
-  }
+  });
+  if (!fault.empty()) not_tags(fault);
   return tags;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/what_of.hpp"
+#include "core/without_prefix.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
 #include "postrider/log.hpp"
@@ -60,11 +61,6 @@ std::string run_all(std::vector<Transaction::Callback> callbacks) noexcept {
     callback = nullptr;  // what it captured goes before the next one runs
   }
   return failures;
-}
-
-std::string_view without_prefix(std::string_view message) noexcept {
-  constexpr std::string_view prefix = "postrider: ";
-  return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
 }
 
 }  // namespace

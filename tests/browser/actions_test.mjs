@@ -142,6 +142,43 @@ test('One dead letter is replayed from its own page', async () => {
   await page.finish();
 });
 
+test('A stuck event of the outbox is requeued, another is cancelled on its own page', async () => {
+  const past = `(CAST(strftime('%s', 'now') AS INTEGER) - 3600) * 1000000`;
+  const later = `(CAST(strftime('%s', 'now') AS INTEGER) + 3600) * 1000000`;
+  server.sql(
+    ['hung-1', 'hung-2']
+      .map((id) => `INSERT INTO postrider_outbox_event (event_id, event_type, payload, available_at, owner, lease_until)
+        VALUES ('${id}', 'OrderPlaced', '{"id":7}', ${past}, 'node-9', ${later});`)
+      .join('\n'),
+  );
+  const page = await openPage(browser, server, { path: '/ui/events' });
+  await page.getByRole('link', { name: 'Stuck', exact: true }).click();
+  await page.waitForURL(/list=stuck/);
+  await until('both', async () => (await page.locator('tbody tr').count()) === 2);
+  await page.getByRole('button', { name: 'Requeue hung-1' }).click();
+  await dialog(page).getByText('1 event', { exact: true }).waitFor();
+  await dialog(page).getByRole('button', { name: 'Requeue' }).click();
+  await page.getByText('Requeue: 1 event').waitFor();
+  await until('its delivery', async () => (await server.get('/api/outbox/events/hung-1')).status === 'DONE');
+  await page.getByRole('link', { name: 'OrderPlaced' }).click();
+  await page.waitForURL(/hung-2/);
+  await page.getByText(/taken by node-9, until/).waitFor();
+  await page.getByRole('button', { name: 'Requeue…' }).waitFor();
+  await page.getByRole('button', { name: 'Cancel event…' }).click();
+  await dialog(page).getByRole('button', { name: 'Cancel event' }).click();
+  await page.getByText('Cancel event: 1 event').waitFor();
+  await page.getByText('Cancelled: a dead letter').waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Requeue…' }).count(), 0, 'it is finished');
+  const { entries } = await server.get('/api/audit');
+  assert.match(entries[0].what, /^cancel 1 events of the outbox/);
+  assert.match(entries[1].what, /^requeue 1 events of the outbox/);
+  await server.send('/api/outbox/dead/replay', { filter: { ids: ['hung-2'] } });
+  await until('its delivery', async () => (await server.get('/api/outbox/events/hung-2')).status === 'DONE');
+  await page.goto(`${server.url}/ui/events?list=stuck`);
+  await page.getByText('No event could have been delivered for more than 5 minutes and was not.').waitFor();
+  await page.finish();
+});
+
 test('A stuck event is requeued, one is released, one cancelled, one replayed', async () => {
   const page = await openPage(browser, server, { path: '/ui/queue?list=stuck' });
   const act = async (button, said) => {

@@ -92,18 +92,20 @@ test('Ten thousand events stay quick, and only those in sight are in the page', 
     );
     assert.ok((await page.locator('tbody tr').count()) < 100, 'a window of the rows');
     // From one end to the other in steps, each drawn.
-    const slowest = await box.evaluate(async (element) => {
-      let worst = 0;
+    const steps = await box.evaluate(async (element) => {
+      const times = [];
       for (let step = 0; step <= 40; ++step) {
         const begin = performance.now();
         element.scrollTop = (element.scrollHeight * step) / 40;
         await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)));
-        worst = Math.max(worst, performance.now() - begin);
+        times.push(performance.now() - begin);
       }
-      return worst;
+      return times.sort((a, b) => a - b);
     });
-    console.log(`slowest step: ${slowest.toFixed(0)} ms`);
-    assert.ok(slowest < 500, `${slowest} ms`);
+    // A page that held all rows would be slow at every step; a single slow one is the machine's.
+    const usual = steps[Math.floor(steps.length / 2)];
+    console.log(`a step: ${usual.toFixed(0)} ms, the slowest: ${steps.at(-1).toFixed(0)} ms`);
+    assert.ok(usual < 250, `${usual} ms`);
     // The row that should be at the very end is there, and at its place.
     await box.evaluate((element) => (element.scrollTop = element.scrollHeight));
     const last = page.locator('tr[aria-rowindex="10001"]');

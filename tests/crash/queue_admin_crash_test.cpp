@@ -13,11 +13,9 @@
 namespace postrider::test {
 namespace {
 
-using namespace std::chrono_literals;
-
 class QueueAdminCrash : public CrashTest {
  protected:
-  QueueAdminCrash() : CrashTest(test::crash_child("queue_admin_child")) {}
+  QueueAdminCrash() : CrashTest(test::crash_child("admin_child")) {}
   static constexpr std::int64_t batch = 200;  // of the verbs, in one transaction
   static constexpr std::int64_t total = 450;
 
@@ -41,15 +39,6 @@ class QueueAdminCrash : public CrashTest {
     publish();
     for (const QueuedEvent& one : queue_->poll(total))
       ASSERT_EQ(queue_->finalize(one.claim), Settled::applied);
-  }
-  void killed(const std::string& verb, const std::string& failpoint) {
-    const auto end = start({verb}, failpoint)->wait(90s);
-    ASSERT_TRUE(end.has_value()) << failpoint;
-    EXPECT_TRUE(end->killed()) << failpoint << ": " << end->text();
-  }
-  void done(const std::string& verb) {
-    const auto end = start({verb})->wait(90s);
-    ASSERT_TRUE(end && end->ok());
   }
 
   std::optional<EventQueue> queue_;

@@ -80,7 +80,7 @@ void freeze_outside_transactions(ChildProcess& node, CrashDatabase& database) {
 }
 
 std::map<EventId, OutboxRecord> records_of(Storage& storage, const std::vector<Order>& orders) {
-  OutboxAdmin admin(storage.outbox_admin_store());
+  OutboxAdmin admin(storage);
   std::map<EventId, OutboxRecord> records;
   for (const Order& order : orders) {
     if (auto record = admin.find(order.id)) records.emplace(order.id, std::move(*record));

@@ -70,6 +70,7 @@ TEST_F(ConfigCheck, RefusesDatabasesThatServeRefuses) {
   const std::vector<Bad> all {
     {"[storage]\n", "storage.url is refused: it is missing"},
         {"[storage]\nurl = \"shop.db\"\n", "its URL has no scheme"},
+        {"[storage]\nurl = \"shop.db\"\n", "p.toml, line 2: storage.url is refused: "},
         {"[storage]\nurl = \"oracle://db/x\"\n", "no such scheme"},
         {"[storage]\nurl = \"sqlite::memory:\"\n", "events would not be durable"},
         {"[storage]\nurl = \"sqlite:x.db?mode=ro\"\n", "a sqlite: URL has no parameters"},
@@ -85,10 +86,25 @@ TEST_F(ConfigCheck, RefusesDatabasesThatServeRefuses) {
   for (const Bad& bad : all) refuses(bad);
 }
 
+TEST_F(ConfigCheck, SpeaksJson) {
+  std::ofstream(config_) << "[storage]\nurl = \"sqlite:x.db\"\npol-size = 1\n[servr]\n";
+  const CommandLine::Said bad = line_.run({"config", "check", "-c", config_, "-o", "json"});
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_EQ(bad.json().at("ok"), false);
+  ASSERT_EQ(bad.json().at("errors").as_array().size(), 2U);
+  EXPECT_THAT(bad.json().at("errors").at(1).as_string().c_str(),
+              HasSubstr("line 4: there is no table 'servr'"));
+  std::ofstream(config_) << with("");
+  const CommandLine::Said good = line_.run({"config", "check", "-c", config_, "-o", "json"});
+  EXPECT_EQ(good.code, 0);
+  EXPECT_EQ(good.json().at("ok"), true);
+}
+
 TEST_F(ConfigCheck, RefusesAddressesThatServeRefuses) {
   for (const Bad& bad :
        std::vector<Bad>{{with_server("listen = \"0.0.0.0:8080\""), "others than this machine could reach it"},
                         {with_server("listen = \"here\""), "it is no address with a port"},
+                        {with_server("listen = \"here\""), "p.toml, line 4: server.listen is refused: "},
                         {with_server("listen = \"127.0.0.1:99999\""), "ports go up to 65535"},
                         {with_server("listen = \"example.org:80\""), "names are not looked up"}}) {
     refuses(bad);
@@ -122,6 +138,7 @@ TEST_F(ConfigCheck, RefusesTokenFilesThatServeRefuses) {
   ::chmod(dir_.file("open").c_str(), 0666);
   for (const Bad& bad : std::vector<Bad>{
            {with_server(named("token-file", "none")), "cannot read the tokens in"},
+           {with_server(named("token-file", "none")), "p.toml, line 4: server.token-file is refused: "},
            {with_server(named("token-file", "roleless")), "line 1 is refused: there is no role 'king'"},
            {with_server(named("token-file", "hashless")), "the hash is not 64 hexadecimal digits"},
            {with_server(named("token-file", "open")), "others than its owner may write to it"}}) {

@@ -14,6 +14,7 @@ namespace {
 
 using test::require;
 
+constexpr std::string_view secret = "secret-from-outside";
 constexpr const char* environment[] = {"PASSWORD=secret-from-outside", "POSTRIDER_RELAY_WORKERS=3", nullptr};
 
 /// What is said to somebody whose file is refused.
@@ -24,12 +25,12 @@ void check_refusal(const Error& error, std::string_view name) {
   // What is missing has no line.
   require(what.find(name) != std::string_view::npos || what.find(" is refused") != std::string_view::npos,
           "an error names the file, the variable or the option");
-  require(what.find("secret-from-outside") == std::string_view::npos, "an error shows no secret");
+  require(what.find(secret) == std::string_view::npos, "an error shows no secret");
 }
 
 void check_accepted(const ReadConfig& read, std::string_view text) {
   const std::string printed = print_config(read.effective);
-  require(printed.find("secret-from-outside") == std::string::npos, "what is printed shows no secret");
+  require(printed.find(secret) == std::string::npos, "what is printed shows no secret");
   try {
     (void)ConfigFile::parse(printed, "printed");
   } catch (const Error&) {
@@ -44,6 +45,9 @@ void check_accepted(const ReadConfig& read, std::string_view text) {
 void run(std::string_view text) {
   // Files that a text refers to are somebody's else's, and some of them never end.
   if (text.find("file:") != std::string_view::npos) return;
+  // The fuzzer learns the secret from the comparisons below; a file that has it in its own words shows its
+  // own words.
+  if (text.find(secret) != std::string_view::npos) return;
   try {
     const ConfigFile file = ConfigFile::parse(text, "fuzz.toml");
     unsigned line = 0;

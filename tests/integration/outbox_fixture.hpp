@@ -83,11 +83,9 @@ class OutboxTest : public test::BackendTest {
     return staged;
   }
 
-  std::optional<OutboxRecord> row(const EventId& id) {
-    return OutboxAdmin(storage_->outbox_admin_store()).find(id);
-  }
+  std::optional<OutboxRecord> row(const EventId& id) { return OutboxAdmin(*storage_).find(id); }
   EventStatus status(const EventId& id) { return row(id).value().status; }
-  OutboxCounts counts() { return OutboxAdmin(storage_->outbox_admin_store()).counts(); }
+  OutboxCounts counts() { return OutboxAdmin(*storage_).counts(); }
 
   static std::map<std::string, int> times(const testing::RecordingListener& listener) {
     std::map<std::string, int> result;

@@ -239,7 +239,7 @@ std::string Balance::text() const {
 }
 
 void look_up(Storage& storage, Facts& facts) {
-  OutboxAdmin admin(storage.outbox_admin_store());
+  OutboxAdmin admin(storage);
   facts.counts = admin.counts();
   for (const Order& order : facts.orders) {
     const auto record = admin.find(order.id);

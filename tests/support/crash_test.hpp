@@ -61,6 +61,17 @@ class CrashTest : public ::testing::TestWithParam<BackendKind> {
     if (!failpoint.empty()) environment.emplace_back("POSTRIDER_FAILPOINT", failpoint);
     return std::make_unique<ChildProcess>(argv, environment);
   }
+  /// The child dies at this failpoint.
+  void killed(const std::string& argument, const std::string& failpoint) const {
+    const auto end = start({argument}, failpoint)->wait(std::chrono::seconds{90});
+    ASSERT_TRUE(end.has_value()) << failpoint;
+    EXPECT_TRUE(end->killed()) << failpoint << ": " << end->text();
+  }
+  /// The child comes to its end.
+  void done(const std::string& argument) const {
+    const auto end = start({argument})->wait(std::chrono::seconds{90});
+    ASSERT_TRUE(end && end->ok());
+  }
   /// `<backend>` in a failpoint's name stands for this one.
   [[nodiscard]] std::string point(std::string name) const {
     if (name.starts_with('<')) name.replace(0, name.find('>') + 1, to_string(GetParam()));

@@ -166,7 +166,7 @@ std::unique_ptr<Storage> CrashDatabase::open() const {
 }
 
 bool await_nothing_pending(Storage& storage, std::chrono::seconds timeout) {
-  OutboxAdmin admin(storage.outbox_admin_store());
+  OutboxAdmin admin(storage);
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   while (admin.counts().pending > 0) {
     if (std::chrono::steady_clock::now() >= deadline) return false;

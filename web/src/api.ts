@@ -69,6 +69,8 @@ export interface OutboxCounts {
   done: number;
   dead: number;
   oldestPendingSeconds: number;
+  oldestUndeliveredSeconds: number;
+  lastError: string | null;
 }
 
 export interface QueueCounts {
@@ -120,6 +122,7 @@ export interface OutboxBrief {
   createdAt: string;
   availableAt: string;
   doneAt: string | null;
+  leaseUntil: string | null;
   owner: string | null;
 }
 
@@ -149,6 +152,11 @@ export interface History {
 export const keptAttempts = 50;
 
 export type OutboxEvent = OutboxBrief & Content & History;
+
+export interface OutboxFilter {
+  ids?: string[];
+  stuckFor?: string;
+}
 
 export interface DeadFilter {
   ids?: string[];
@@ -451,14 +459,14 @@ export const api = {
   outboxEvents: async (query: Query, signal?: AbortSignal) =>
     page(await get<Events<OutboxBrief>>('/api/outbox/events', query, signal)),
   outboxEvent: (id: string, signal?: AbortSignal) => get<OutboxEvent>(`/api/outbox/events/${part(id)}`, {}, signal),
+  outboxStuck: async (query: Query, signal?: AbortSignal) =>
+    page(await get<Events<OutboxBrief>>('/api/outbox/stuck', query, signal)),
+  outboxVerb: (verb: 'requeue' | 'cancel', body: { filter: OutboxFilter; dryRun?: boolean }) =>
+    post<{ dryRun: boolean; events: number }>(`/api/outbox/${verb}`, body),
   dead: async (query: Query, signal?: AbortSignal) =>
     page(await get<Events<OutboxBrief>>('/api/outbox/dead', query, signal)),
   deadGroups: (signal?: AbortSignal) =>
-    get<{ groups: DeadGroup[]; otherEvents: number; lookedAt: number; complete: boolean }>(
-      '/api/outbox/dead/groups',
-      {},
-      signal,
-    ),
+    get<{ groups: DeadGroup[]; otherEvents: number; lookedAt: number; complete: boolean }>('/api/outbox/dead/groups', {}, signal),
   replayDead: (body: { filter: DeadFilter; dryRun?: boolean; rate?: number; limit?: number; startInSeconds?: number }) =>
     post<ReplayAnswer>('/api/outbox/dead/replay', body),
 
@@ -470,11 +478,7 @@ export const api = {
   quarantine: async (query: Query, signal?: AbortSignal) =>
     page(await get<Events<QueueBrief>>('/api/queue/quarantine', query, signal)),
   queueLog: async (query: Query, signal?: AbortSignal): Promise<Page<QueueLogEntry>> => {
-    const body = await get<{ entries: QueueLogEntry[]; head: number; nextCursor: string | null }>(
-      '/api/queue/log',
-      query,
-      signal,
-    );
+    const body = await get<{ entries: QueueLogEntry[]; head: number; nextCursor: string | null }>('/api/queue/log', query, signal);
     return { rows: body.entries, next: body.nextCursor, head: body.head };
   },
   queueEvent: (id: string, signal?: AbortSignal) => get<QueueEvent>(`/api/queue/events/${part(id)}`, {}, signal),

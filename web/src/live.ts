@@ -79,7 +79,7 @@ function take(overview: Overview, connection: Connection): void {
         appendRate: before && rate(now.head, before.head),
         pending: outbox.pending,
         dead: outbox.dead,
-        oldest: outbox.oldestPendingSeconds,
+        oldest: outbox.oldestUndeliveredSeconds,
         lagEvents: pairs.maxLagEvents,
         lagSeconds: pairs.maxLagSeconds,
         queue: queue.pending,

@@ -41,7 +41,9 @@ Access::Verdict Access::decide(const http::Request& request, Role needed) const 
       .status = 401,
       .code = "unauthorized",
       .detail = token.empty() ? "this needs a token" : "this token is not known, or its time is over",
-      .hint = "send Authorization: Bearer <token>; postrider token create makes one",
+      .hint =
+          "send Authorization: Bearer <token>; one is made by: postrider token create -c postrider.toml "
+          "--name NAME",
       .headers = {{"WWW-Authenticate", "Bearer"}}};
   if (token.empty()) return {.problem = unknown};
   const std::string hash = hash_of(token);
@@ -58,6 +60,12 @@ Access::Verdict Access::decide(const http::Request& request, Role needed) const 
     return {.caller = Caller{record.name, record.role}};
   }
   return {.problem = unknown};
+}
+
+std::optional<http::Problem> Access::refusal(const http::Request& request, Role needed) const {
+  Verdict verdict = decide(request, needed);
+  if (verdict.caller) return std::nullopt;
+  return std::move(verdict.problem);
 }
 
 }  // namespace postrider::api

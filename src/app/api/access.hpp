@@ -34,6 +34,9 @@ class Access {
     http::Problem problem{};
   };
   [[nodiscard]] Verdict decide(const http::Request& request, Role needed) const POSTRIDER_EXCLUDES(mutex_);
+  /// For Route::admit: whoever may not ask sends no body.
+  [[nodiscard]] std::optional<http::Problem> refusal(const http::Request& request, Role needed) const
+      POSTRIDER_EXCLUDES(mutex_);
 
  private:
   Clock& clock_;

@@ -4,6 +4,7 @@
 #include <boost/json.hpp>
 
 #include "app/api/json_values.hpp"
+#include "app/api/record_json.hpp"
 
 namespace postrider::api {
 
@@ -14,7 +15,9 @@ json::object counts_json(const OutboxCounts& counts) {
           {"retrying", counts.retrying},
           {"done", counts.done},
           {"dead", counts.dead},
-          {"oldestPendingSeconds", seconds(counts.oldest_pending)}};
+          {"oldestPendingSeconds", seconds(counts.oldest_pending)},
+          {"oldestUndeliveredSeconds", seconds(counts.oldest_undelivered)},
+          {"lastError", counts.last_error.empty() ? json::value(nullptr) : shown(counts.last_error)}};
 }
 
 json::object counts_json(const QueueCounts& counts) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <utility>
 
+#include "app/api/json_values.hpp"
 #include "core/rfc3339.hpp"
 #include "core/utf8.hpp"
 
@@ -176,8 +177,10 @@ class EntryParser {
       refuse(pointer({member.key().data(), member.key().size()}), "range",
              "it has a number that is too large for anybody to read back");
     }
-    std::string text = json::serialize(extras);
-    if (text.size() > EntryLimits::extras_bytes) {
+    std::string text = serialized(extras);
+    // Numbers take less room with exponents, and may have come so.
+    if (text.size() > EntryLimits::extras_bytes &&
+        json::serialize(extras).size() > EntryLimits::extras_bytes) {
       refuse("", "too-long",
              "members besides the known ones take " + std::to_string(text.size()) + " bytes; " +
                  std::to_string(EntryLimits::extras_bytes) + " are allowed");

@@ -12,11 +12,15 @@
 namespace postrider::api {
 namespace {
 
+/// So long a failure counts, when no other attempt follows.
+constexpr Duration failure_counts = std::chrono::seconds{10};
+
 EntryWriterOptions checked(EntryWriterOptions options) {
   const OptionCheck check("EntryWriterOptions");
   check.count("queue_capacity", options.queue_capacity, 1, 100'000);
   check.count("transaction_entries", options.transaction_entries, 1, 100'000);
   options.log = guarded(std::move(options.log));
+  if (options.clock == nullptr) options.clock = &Clock::system();
   return options;
 }
 
@@ -128,6 +132,13 @@ void EntryWriter::note(const Error* failure) {
     options_.log(LogLevel::info, "postrider: event log entries are stored again");
   }
   failing_ = failure != nullptr;
+  const SteadyPoint until = options_.clock->steady_now() + failure_counts;
+  failing_until_ = failing_ ? until.time_since_epoch().count() : 0;
+}
+
+bool EntryWriter::failing() const noexcept {
+  const std::int64_t until = failing_until_;
+  return until != 0 && options_.clock->steady_now().time_since_epoch().count() < until;
 }
 
 }  // namespace postrider::api

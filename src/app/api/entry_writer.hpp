@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "core/bounded_queue.hpp"
+#include "postrider/clock.hpp"
 #include "postrider/error.hpp"
 #include "postrider/log.hpp"
 #include "storage/entry_store.hpp"
@@ -22,6 +24,7 @@ struct EntryWriterOptions {
   std::size_t queue_capacity = 512;
   /// Entries of one transaction, about: calls are never parted.
   std::size_t transaction_entries = 4000;
+  Clock* clock = nullptr;  ///< null: the system's
   LogCallback log{};
 };
 
@@ -55,6 +58,9 @@ class EntryWriter {
   [[nodiscard]] bool submit(std::vector<Entry> entries, Done done, Wanted wanted = {});
   /// Entries that were submitted, and are neither written nor refused yet.
   [[nodiscard]] std::size_t unfinished() const noexcept { return unfinished_; }
+  /// The last transaction failed, and not long ago: whoever sends nothing while that is so must be told some
+  /// time that it may work again.
+  [[nodiscard]] bool failing() const noexcept;
   /// Writes what was submitted, then ends the thread.
   void stop();
 
@@ -74,7 +80,8 @@ class EntryWriter {
   const EntryWriterOptions options_;
   BoundedQueue<Call> queue_;
   std::atomic<std::size_t> unfinished_{0};
-  bool failing_ = false;  // the writer's thread only
+  bool failing_ = false;                        // the writer's thread only
+  std::atomic<std::int64_t> failing_until_{0};  // of the steady clock; 0: it is not
   std::thread thread_;
 };
 

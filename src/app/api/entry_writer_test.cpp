@@ -100,6 +100,22 @@ class EntryWriterTest : public ::testing::Test {
   FakeStore store_;
 };
 
+TEST_F(EntryWriterTest, AFailureIsSeenUntilItIsOverOrOld) {
+  ManualClock clock;
+  EntryWriter writer(store_, {.clock = &clock, .log = [](LogLevel, std::string_view) {}});
+  EXPECT_FALSE(writer.failing());
+  store_.failure = Error(ErrorCode::storage_full, "the disk is full");
+  (void)submit(writer, entries(1, 1)).value().get();
+  EXPECT_TRUE(writer.failing());
+  clock.advance(11s);
+  EXPECT_FALSE(writer.failing()) << "whoever is sent nothing while it fails would never hear that it works";
+  (void)submit(writer, entries(1, 1)).value().get();
+  EXPECT_TRUE(writer.failing());
+  store_.failure.reset();
+  (void)submit(writer, entries(1, 1)).value().get();
+  EXPECT_FALSE(writer.failing());
+}
+
 TEST_F(EntryWriterTest, WhatComesDuringOneTransactionGoesIntoTheNextOne) {
   std::promise<void> gate = store_.close_gate();
   EntryWriter writer(store_, {});

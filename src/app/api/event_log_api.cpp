@@ -32,6 +32,7 @@ EventLogApiOptions checked(EventLogApiOptions options) {
   check.count("batch_bytes", options.batch_bytes, 1024, 1U << 30U);
   options.log = guarded(std::move(options.log));
   if (!options.writer.log) options.writer.log = options.log;
+  if (options.writer.clock == nullptr) options.writer.clock = options.clock;
   return options;
 }
 
@@ -231,6 +232,9 @@ EventLogApi::EventLogApi(Storage& storage, EventLogApiOptions options)
 void EventLogApi::add_routes(http::Router& router) {
   using http::Lane;
   using http::Method;
+  const auto admit = [this](const Request& request) -> std::optional<Problem> {
+    return options_.access == nullptr ? std::nullopt : options_.access->refusal(request, Role::operator_);
+  };
   // What needs the tables waits until they are there.
   const auto started = [this](Role role, auto verb) {
     return [this, role, verb](const Request& request, const Reply& reply) {
@@ -252,6 +256,7 @@ void EventLogApi::add_routes(http::Router& router) {
               .pattern = "/v1/events",
               .lane = Lane::write,
               .body_limit = options_.event_bytes,
+              .admit = admit,
               .late = late_write(),
               .handler = started(Role::operator_, [this](const Request& request, const Reply& reply) {
                 post_one(request, reply);
@@ -260,6 +265,7 @@ void EventLogApi::add_routes(http::Router& router) {
               .pattern = "/v1/events/batch",
               .lane = Lane::write,
               .body_limit = options_.batch_bytes,
+              .admit = admit,
               .late = late_write(),
               .handler = started(Role::operator_, [this](const Request& request, const Reply& reply) {
                 post_batch(request, reply);

@@ -8,17 +8,22 @@
 #include "app/api/access.hpp"
 #include "app/api/entry_writer.hpp"
 #include "app/http/router.hpp"
+#include "core/entry_limits.hpp"
 #include "postrider/clock.hpp"
 #include "postrider/log.hpp"
 #include "postrider/storage.hpp"
 
 namespace postrider::api {
 
+/// Of one event. What a logger takes for valid comes in, if need be alone.
+inline constexpr std::size_t default_event_bytes = 1U << 20U;
+static_assert(default_event_bytes >= largest_entry_json);
+
 struct EventLogApiOptions {
   std::size_t max_batch = 1000;
   /// Who may read (viewer) and write (operator); null: everybody.
   const Access* access = nullptr;
-  std::size_t event_bytes = 256U << 10U;
+  std::size_t event_bytes = default_event_bytes;
   std::size_t batch_bytes = 8U << 20U;
   /// Everything is refused for the moment before `start`.
   bool starts_later = false;
@@ -44,6 +49,8 @@ class EventLogApi {
   void stop() { writer_.stop(); }
   /// Events that were taken and are not stored yet.
   [[nodiscard]] std::size_t unfinished() const noexcept { return writer_.unfinished(); }
+  /// Whoever sends an event now is probably told to send it again.
+  [[nodiscard]] bool failing() const noexcept { return writer_.failing(); }
 
  private:
   void post_one(const http::Request& request, const http::Reply& reply);

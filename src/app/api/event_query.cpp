@@ -59,6 +59,9 @@ class QueryParser {
       }
       take(name, value);
     }
+    if (query_.from && query_.until && *query_.from > *query_.until) {
+      refuse("to", "range", "it is before from");
+    }
     if (!cursor_.empty()) {  // read last, because it belongs to an order
       query_.after = decode_cursor(cursor_, query_);
       if (!query_.after.has_value()) {

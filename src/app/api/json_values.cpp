@@ -2,8 +2,12 @@
 #include "app/api/json_values.hpp"
 
 #include <algorithm>
+#include <array>
 #include <boost/json.hpp>
+#include <charconv>
 #include <chrono>
+#include <cmath>
+#include <utility>
 
 #include "app/api/routes.hpp"
 #include "core/json_text.hpp"
@@ -15,6 +19,48 @@ namespace {
 
 namespace json = boost::json;
 constexpr std::size_t max_depth = 32;
+
+/// Digits alone, as JavaScript has it, unless these were very many.
+void append(std::string& out, double number) {
+  constexpr double smallest = 1e-6;
+  constexpr double end = 1e21;
+  const double size = std::abs(number);
+  const bool plain = size == 0 || (size >= smallest && size < end);
+  std::array<char, 32> digits{};
+  const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), number,
+                                     plain ? std::chars_format::fixed : std::chars_format::scientific);
+  const std::string_view text(digits.data(), static_cast<std::size_t>(written.ptr - digits.data()));
+  out += text;
+  // Whoever tells whole numbers from others sees the same kind each time.
+  if (text.find_first_of(".e") == std::string_view::npos) out += ".0";
+}
+
+/// Nests no deeper than what was parsed, or made here.
+void append(std::string& out, const json::value& value) {  // NOLINT(misc-no-recursion)
+  if (const json::object* const object = value.if_object()) {
+    out += '{';
+    bool first = true;
+    for (const auto& member : *object) {
+      if (!std::exchange(first, false)) out += ',';
+      out += json::serialize(member.key());
+      out += ':';
+      append(out, member.value());
+    }
+    out += '}';
+  } else if (const json::array* const list = value.if_array()) {
+    out += '[';
+    bool first = true;
+    for (const json::value& one : *list) {
+      if (!std::exchange(first, false)) out += ',';
+      append(out, one);
+    }
+    out += ']';
+  } else if (const double* const number = value.if_double(); number != nullptr && std::isfinite(*number)) {
+    append(out, *number);
+  } else {
+    out += json::serialize(value);
+  }
+}
 
 }  // namespace
 
@@ -34,8 +80,14 @@ double seconds(Duration time) {
   return std::chrono::duration<double>(time).count();
 }
 
+std::string serialized(const json::value& value) {
+  std::string out;
+  append(out, value);
+  return out;
+}
+
 http::Response json_response(const json::object& body, int status) {
-  return {.status = status, .body = json::serialize(body), .headers = {{"Cache-Control", "no-store"}}};
+  return {.status = status, .body = serialized(body), .headers = {{"Cache-Control", "no-store"}}};
 }
 
 json::object json_body(const http::Request& request, std::span<const std::string_view> members) {

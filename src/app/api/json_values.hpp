@@ -20,6 +20,10 @@ namespace postrider::api {
 [[nodiscard]] boost::json::value text_or_null(std::string_view text);  ///< null when it is empty
 [[nodiscard]] double seconds(Duration time);
 
+/// As json::serialize, but for numbers with a fraction: 12.5, where that writes 1.25E1. Exponents are for
+/// those below 1e-6, and from 1e21 on.
+[[nodiscard]] std::string serialized(const boost::json::value& value);
+
 [[nodiscard]] http::Response json_response(const boost::json::object& body, int status = 200);
 
 /// The request's body: an object with these members and no others. An empty body is an empty object. Throws

@@ -167,6 +167,21 @@ std::optional<std::vector<std::string>> Members::texts(std::string_view name) co
   return all;
 }
 
+std::optional<std::vector<EventId>> Members::event_ids(std::string_view name) const {
+  const std::optional<std::vector<std::string>> ids = texts(name);
+  if (!ids) return std::nullopt;
+  return std::vector<EventId>(ids->begin(), ids->end());
+}
+
+const json::object& Members::filter(std::string_view example) const {
+  const json::object* const found = object("filter");
+  if (found == nullptr) {
+    refuse_invalid("filter is missing",
+                   "say which: {\"filter\": {" + std::string(example) + "}}, or {\"filter\": {}} for all");
+  }
+  return *found;
+}
+
 std::optional<std::vector<std::int64_t>> Members::numbers(std::string_view name) const {
   const json::value* const found = value(name);
   if (found == nullptr) return std::nullopt;

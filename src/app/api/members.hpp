@@ -13,6 +13,7 @@
 
 #include "app/http/message.hpp"
 #include "postrider/clock.hpp"
+#include "postrider/event_id.hpp"
 
 namespace postrider::api {
 
@@ -34,6 +35,11 @@ class Members {
   /// A list of texts, or one.
   [[nodiscard]] std::optional<std::vector<std::string>> texts(std::string_view name) const;
   [[nodiscard]] std::optional<std::vector<std::int64_t>> numbers(std::string_view name) const;
+  /// As `texts`. Throws Error(invalid_argument) for what no event can have as its id.
+  [[nodiscard]] std::optional<std::vector<EventId>> event_ids(std::string_view name) const;
+  /// The object `filter`, which must be there: what is changed has to be said. `example` is one of its
+  /// members.
+  [[nodiscard]] const boost::json::object& filter(std::string_view example) const;
   /// Null when it is not there.
   [[nodiscard]] const boost::json::object* object(std::string_view name) const;
   [[nodiscard]] const boost::json::value* value(std::string_view name) const;

@@ -6,7 +6,9 @@
 #include <boost/json.hpp>
 #include <utility>
 
+#include "app/api/counts_json.hpp"
 #include "app/api/error_groups.hpp"
+#include "app/api/filter_change.hpp"
 #include "app/api/json_values.hpp"
 #include "app/api/members.hpp"
 #include "app/api/record_json.hpp"
@@ -27,9 +29,10 @@ constexpr std::size_t grouped_letters = 10'000;
 constexpr std::size_t grouped_chars = 300;
 constexpr std::size_t most_groups = 100;
 constexpr std::size_t purged_per_call = 100'000;
+constexpr Duration stuck_after = std::chrono::minutes{5};
 
 OutboxAdmin admin(const Call& call) {
-  return OutboxAdmin(call.storage.outbox_admin_store());
+  return OutboxAdmin(call.storage);
 }
 
 EventId id_of(const Call& call) {
@@ -42,12 +45,7 @@ EventId id_of(const Call& call) {
 
 Response counts(Call& call) {
   only_parameters(call.request, {});
-  const OutboxCounts counts = admin(call).counts();
-  return json_response({{"pending", counts.pending},
-                        {"retrying", counts.retrying},
-                        {"done", counts.done},
-                        {"dead", counts.dead},
-                        {"oldestPendingSeconds", seconds(counts.oldest_pending)}});
+  return json_response(counts_json(admin(call).counts()));
 }
 
 Response one_event(Call& call) {
@@ -76,7 +74,26 @@ void set_status(OutboxSearch& search, const std::string& status) {
   }
 }
 
+/// How long a page is, and where it begins.
+void set_place(OutboxSearch& search, const http::Request& request) {
+  search.limit = static_cast<std::size_t>(query_number(request, "limit", 100, 1, most_listed));
+  const auto place = read_cursor(request, 3);
+  if (!place) return;
+  OutboxMark mark{.at = TimePoint{Duration{cursor_number(place->at(0))}}, .seq = cursor_number(place->at(1))};
+  try {
+    mark.id = EventId(place->at(2));
+  } catch (const Error&) {
+    mark.at = end_of_time;
+  }
+  // Somebody has made it himself. Not every database can compare with times that it cannot store.
+  if (mark.at < first_time || mark.at >= end_of_time) {
+    refuse_invalid("cursor does not come from a page of this list");
+  }
+  search.after = mark;
+}
+
 void set_filter(OutboxSearch& search, const http::Request& request) {
+  set_place(search, request);
   search.type = query_text(request, "type");
   search.aggregate_type = query_text(request, "aggregateType");
   search.aggregate_id = query_text(request, "aggregateId");
@@ -84,21 +101,6 @@ void set_filter(OutboxSearch& search, const http::Request& request) {
   search.error_contains = query_text(request, "errorContains");
   search.from = query_time(request, "from");
   search.until = query_time(request, "to");
-  search.limit = static_cast<std::size_t>(query_number(request, "limit", 100, 1, most_listed));
-  if (const auto place = read_cursor(request, 3)) {
-    OutboxMark mark{.at = TimePoint{Duration{cursor_number(place->at(0))}},
-                    .seq = cursor_number(place->at(1))};
-    try {
-      mark.id = EventId(place->at(2));
-    } catch (const Error&) {
-      mark.at = end_of_time;
-    }
-    // Somebody has made it himself. Not every database can compare with times that it cannot store.
-    if (mark.at < first_time || mark.at >= end_of_time) {
-      refuse_invalid("cursor does not come from a page of this list");
-    }
-    search.after = mark;
-  }
 }
 
 Response page_response(const Call& call, const OutboxSearch& search) {
@@ -134,6 +136,64 @@ Response dead(Call& call) {
   return page_response(call, search);
 }
 
+Response stuck(Call& call) {
+  constexpr std::array<std::string_view, 3> known{"for", "limit", "cursor"};
+  only_parameters(call.request, known);
+  OutboxSearch search{.list = OutboxList::pending, .rows = PendingRows{}};
+  const auto age = query_text(call.request, "for");
+  search.rows->filter.stuck_for = age ? age_of("for", *age) : stuck_after;
+  set_place(search, call.request);
+  return page_response(call, search);
+}
+
+EventStatus pending_status(const std::string& text) {
+  for (const EventStatus status : {EventStatus::fresh, EventStatus::retry}) {
+    if (text == to_string(status)) return status;
+  }
+  refuse_invalid("there is no pending status '" + text + "'", "there are NEW and RETRY");
+}
+
+OutboxFilter pending_filter(const Members& body) {
+  constexpr std::array<std::string_view, 12> known{
+      "ids",   "types",     "statuses",      "aggregateType",   "aggregateId", "tenantId",
+      "owner", "olderThan", "errorContains", "attemptsAtLeast", "stuckFor",    "delayed"};
+  const Members members(body.filter(R"("types": ["OrderPlaced"])"), known, "filter.");
+  OutboxFilter filter;
+  if (auto ids = members.event_ids("ids")) filter.ids = std::move(*ids);
+  if (auto types = members.texts("types")) filter.types = std::move(*types);
+  if (const auto statuses = members.texts("statuses")) {
+    std::vector<EventStatus> wanted;
+    for (const std::string& status : *statuses) wanted.push_back(pending_status(status));
+    filter.statuses = std::move(wanted);
+  }
+  filter.aggregate_type = members.text("aggregateType");
+  filter.aggregate_id = members.text("aggregateId");
+  filter.tenant_id = members.text("tenantId");
+  filter.owner = members.text("owner");
+  filter.error_contains = members.text("errorContains");
+  if (const auto attempts = members.number("attemptsAtLeast", 0, 1'000'000'000)) {
+    filter.attempts_at_least = static_cast<std::int32_t>(*attempts);
+  }
+  if (const auto age = members.text("olderThan")) filter.older_than = age_of("filter.olderThan", *age);
+  if (const auto age = members.text("stuckFor")) filter.stuck_for = age_of("filter.stuckFor", *age);
+  filter.delayed = members.flag("delayed");
+  return filter;
+}
+
+Response requeue(Call& call) {
+  return change_by_filter(call, {"requeue", "events of the outbox"}, pending_filter,
+                          [&](const OutboxFilter& filter, const std::string& /*reason*/, bool dry_run) {
+                            return admin(call).requeue(filter, dry_run);
+                          });
+}
+
+Response cancel(Call& call) {
+  return change_by_filter(call, {"cancel", "events of the outbox", "by "}, pending_filter,
+                          [&](const OutboxFilter& filter, const std::string& reason, bool dry_run) {
+                            return admin(call).cancel(filter, reason, dry_run);
+                          });
+}
+
 Response groups(Call& call) {
   only_parameters(call.request, {});
   const std::vector<DeadError> errors =
@@ -160,18 +220,9 @@ Response groups(Call& call) {
 DeadLetterFilter dead_filter(const Members& body) {
   constexpr std::array<std::string_view, 8> known{"ids",      "type",          "aggregateType", "aggregateId",
                                                   "tenantId", "errorContains", "diedAfter",     "diedBefore"};
-  const json::object* const object = body.object("filter");
-  if (object == nullptr) {
-    refuse_invalid("filter is missing",
-                   R"(say which: {"filter": {"type": "OrderPlaced"}}, or {"filter": {}} for all)");
-  }
-  const Members members(*object, known, "filter.");
+  const Members members(body.filter(R"("type": "OrderPlaced")"), known, "filter.");
   DeadLetterFilter filter;
-  if (const auto ids = members.texts("ids")) {
-    std::vector<EventId> wanted;
-    for (const std::string& id : *ids) wanted.emplace_back(id);
-    filter.ids = std::move(wanted);
-  }
+  if (auto ids = members.event_ids("ids")) filter.ids = std::move(*ids);
   filter.type = members.text("type");
   filter.aggregate_type = members.text("aggregateType");
   filter.aggregate_id = members.text("aggregateId");
@@ -271,6 +322,17 @@ std::vector<ApiRoute> outbox_routes() {
       {.pattern = "/api/outbox/counts", .handler = counts},
       {.pattern = "/api/outbox/events", .handler = search},
       {.pattern = "/api/outbox/events/{id}", .handler = one_event},
+      {.pattern = "/api/outbox/stuck", .handler = stuck},
+      {.method = Method::post,
+       .pattern = "/api/outbox/requeue",
+       .role = Role::operator_,
+       .body_limit = filter_body,
+       .handler = requeue},
+      {.method = Method::post,
+       .pattern = "/api/outbox/cancel",
+       .role = Role::operator_,
+       .body_limit = filter_body,
+       .handler = cancel},
       {.pattern = "/api/outbox/dead", .handler = dead},
       {.pattern = "/api/outbox/dead/groups", .handler = groups},
       {.method = Method::post,

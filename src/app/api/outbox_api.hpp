@@ -7,7 +7,7 @@
 
 namespace postrider::api {
 
-/// Counts, search, one event, dead letters and purge.
+/// Counts, search, one event, what is stuck, requeue, cancel, dead letters and purge.
 [[nodiscard]] std::vector<ApiRoute> outbox_routes();
 
 }  // namespace postrider::api

@@ -114,6 +114,58 @@ TEST_P(OutboxApiTest, WhatCannotBeMeantIsNamed) {
   EXPECT_THAT(get_problem("/api/outbox/counts?x=1"), HasSubstr("400"));
 }
 
+TEST_P(OutboxApiTest, StuckOnesAreRequeued) {
+  publish("p1", "Placed", 1h);
+  publish("p2", "Paid");
+  EXPECT_THAT(pages("/api/outbox/stuck", "events", "id"), IsEmpty()) << "for five minutes";
+  EXPECT_THAT(pages("/api/outbox/stuck?for=0s&limit=1", "events", "id"), ElementsAre("p2", "p1"));
+  EXPECT_EQ(get("/api/outbox/events/p1").at("owner"), "n");
+  EXPECT_TRUE(get("/api/outbox/events/p1").at("leaseUntil").is_string());
+  EXPECT_EQ(post("/api/outbox/requeue", R"({"filter":{"stuckFor":"0s"},"dryRun":true})").at("events"), 1);
+  EXPECT_THAT(audited_, IsEmpty());
+  EXPECT_EQ(post("/api/outbox/requeue", R"({"filter":{"owner":"nobody"}})").at("events"), 0);
+  EXPECT_EQ(post("/api/outbox/requeue", R"({"filter":{"stuckFor":"0s","owner":"n"}})").at("events"), 1);
+  EXPECT_TRUE(get("/api/outbox/events/p1").at("owner").is_null());
+  EXPECT_TRUE(get("/api/outbox/events/p1").at("leaseUntil").is_null());
+  EXPECT_THAT(audited_, ElementsAre(HasSubstr("local: requeue 1 events of the outbox, {\"filter\"")));
+  const std::string cursor(get("/api/outbox/stuck?for=0s&limit=1").at("nextCursor").as_string().c_str());
+  EXPECT_THAT(get_problem("/api/outbox/stuck?for=1s&cursor=" + cursor), HasSubstr("cursor does not come"));
+}
+
+TEST_P(OutboxApiTest, CancelledOnesAreDeadLettersThatCanBeReplayed) {
+  publish("p1");
+  publish("p2", "Paid");
+  const std::string all = R"({"filter":{"statuses":["NEW"],"types":["Placed","Paid"]},"dryRun":true})";
+  EXPECT_EQ(post("/api/outbox/cancel", all).at("events"), 2);
+  EXPECT_EQ(post("/api/outbox/cancel", R"({"filter":{"ids":["p1"]},"reason":"sold out"})").at("events"), 1);
+  EXPECT_EQ(get("/api/outbox/events/p1").at("status"), "DEAD");
+  EXPECT_EQ(get("/api/outbox/events/p1").at("lastError"), "cancelled: sold out");
+  EXPECT_EQ(
+      post("/api/outbox/cancel", R"({"filter":{"aggregateType":"Order","aggregateId":"p2"}})").at("events"),
+      1);
+  EXPECT_EQ(get("/api/outbox/events/p2").at("lastError"), "cancelled: by local");
+  EXPECT_EQ(post("/api/outbox/dead/replay", R"({"filter":{"errorContains":"sold out"}})").at("events"), 1);
+  EXPECT_EQ(get("/api/outbox/events/p1").at("status"), "NEW");
+  EXPECT_EQ(post("/api/outbox/cancel", R"({"filter":{"ids":[]}})").at("events"), 0);
+  EXPECT_THAT(audited_, SizeIs(3)) << "what changed nothing is not told";
+}
+
+TEST_P(OutboxApiTest, AFilterOfPendingEventsIsRead) {
+  const auto refused = [&](const std::string& filter) {
+    return post_problem("/api/outbox/requeue", R"({"filter":)" + filter + "}");
+  };
+  EXPECT_THAT(post_problem("/api/outbox/requeue", "{}"), HasSubstr("filter is missing"));
+  EXPECT_THAT(post_problem("/api/outbox/requeue", R"({"filter":{},"reason":"x"})"),
+              HasSubstr("no member 'reason'"));
+  EXPECT_THAT(refused(R"({"statuses":["DEAD"]})"), HasSubstr("there are NEW and RETRY"));
+  EXPECT_THAT(refused(R"({"type":"x"})"), HasSubstr("filter.type"));
+  EXPECT_THAT(refused(R"({"ids":["a b"]})"), HasSubstr("400"));
+  EXPECT_THAT(refused(R"({"stuckFor":"soon"})"), HasSubstr("filter.stuckFor"));
+  EXPECT_THAT(refused(R"({"delayed":1})"), HasSubstr("filter.delayed"));
+  EXPECT_THAT(post_problem("/api/outbox/cancel", R"({"filter":{},"reason":""})"), HasSubstr("400"));
+  EXPECT_THAT(get_problem("/api/outbox/stuck?status=NEW"), HasSubstr("400"));
+}
+
 TEST_P(OutboxApiTest, DeadLettersAreGroupedByTheirError) {
   bury("x1", "order 1 not found");
   bury("x2", "order 2 not found");

@@ -102,6 +102,7 @@ void insert(const Call& call, Outbox* outbox, const std::vector<Event>& events) 
     std::vector<NewOutboxRow> rows;
     rows.reserve(events.size());
     for (const Event& event : events) rows.push_back({.event = &event, .ordering_key = event.ordering_key()});
+    call.storage.outbox_store().check_schema();  // as an Outbox does when it is made
     call.storage.outbox_store().insert(tx, {}, rows);
   }
   tx.commit();

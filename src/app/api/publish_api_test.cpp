@@ -96,6 +96,21 @@ TEST_P(PublishApiTest, ARunningOutboxDeliversAtOnce) {
   outbox_->stop();
 }
 
+TEST_P(PublishApiTest, TablesOfALaterVersionGetNothing) {
+  Transaction tx = storage().begin();
+  const std::string table = database_->table("schema_migrations");
+  tx.execute("INSERT INTO " + table + " (version, name, applied_at) SELECT 999, name, applied_at FROM " +
+             table + " WHERE version = 1");
+  tx.commit();
+  http::Router router;
+  mount(router, publish_routes([]() -> Outbox* { return nullptr; }),
+        {.access = &access_,
+         .storage = [this] { return &storage(); },
+         .audit = [](const AuditRecord&) {},
+         .log = [](LogLevel, std::string_view) {}});
+  EXPECT_EQ(ask_router(router, http::Method::post, "/api/events", R"({"type":"T"})").status, 503);
+}
+
 TEST_P(PublishApiTest, WhatCannotBeMeantIsNamed) {
   const auto publish = [&](const std::string& body) { return post_problem("/api/events", body); };
   EXPECT_THAT(publish(""), HasSubstr("the body is empty"));

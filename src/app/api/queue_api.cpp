@@ -6,6 +6,7 @@
 #include <charconv>
 #include <utility>
 
+#include "app/api/filter_change.hpp"
 #include "app/api/json_values.hpp"
 #include "app/api/members.hpp"
 #include "app/api/record_json.hpp"
@@ -191,23 +192,15 @@ QueueFilter body_filter(const Members& body, bool of_log) {
       "ids",       "eventIds", "types",       "statuses", "tenantId", "errorContains", "attemptsAtLeast",
       "olderThan", "stuckFor", "quarantined", "delayed"};
   constexpr std::size_t of_both = 8;
-  const json::object* const object = body.object("filter");
-  if (object == nullptr) {
-    refuse_invalid("filter is missing",
-                   R"(say which: {"filter": {"types": ["OrderPlaced"]}}, or {"filter": {}} for all)");
-  }
-  const Members members(*object, of_log ? std::span(known).first(of_both) : std::span(known), "filter.");
+  const Members members(body.filter(R"("types": ["OrderPlaced"])"),
+                        of_log ? std::span(known).first(of_both) : std::span(known), "filter.");
   QueueFilter filter;
   if (const auto ids = members.numbers("ids")) {
     std::vector<QueueId> wanted;
     for (const std::int64_t id : *ids) wanted.push_back(QueueId{id});
     filter.ids = std::move(wanted);
   }
-  if (const auto ids = members.texts("eventIds")) {
-    std::vector<EventId> wanted;
-    for (const std::string& id : *ids) wanted.emplace_back(id);
-    filter.event_ids = std::move(wanted);
-  }
+  if (auto ids = members.event_ids("eventIds")) filter.event_ids = std::move(*ids);
   if (auto types = members.texts("types")) filter.types = std::move(*types);
   if (const auto statuses = members.texts("statuses")) filter.statuses = statuses_of(*statuses);
   filter.tenant_id = members.text("tenantId");
@@ -240,36 +233,23 @@ std::string_view name_of(Verb verb) {
 }
 
 Response change(Call& call, Verb verb) {
-  constexpr std::array<std::string_view, 3> known{"filter", "dryRun", "reason"};
-  const std::span<const std::string_view> members =
-      verb == Verb::cancel ? std::span(known) : std::span(known).first(2);
-  const json::object object = json_body(call.request, members);
-  const Members body(object, members);
-  const QueueFilter filter = body_filter(body, verb == Verb::replay);
-  const bool dry_run = body.flag("dryRun").value_or(false);
-  const std::string what = " events of the queue, " + json::serialize(object);
-  if (!dry_run) call.tried = std::string(name_of(verb)) + what;
-  QueueAdmin admin(call.storage);
-  std::int64_t events = 0;
-  switch (verb) {
-    case Verb::requeue:
-      events = admin.requeue(filter, dry_run);
-      break;
-    case Verb::cancel:
-      events =
-          admin.cancel(filter, body.text("reason").value_or("cancelled by " + call.caller.name), dry_run);
-      break;
-    case Verb::release:
-      events = admin.release(filter, dry_run);
-      break;
-    case Verb::replay:
-      events = admin.replay(filter, dry_run);
-      break;
-  }
-  if (!dry_run && events > 0) {
-    call.done = std::string(name_of(verb)) + " " + std::to_string(events) + what;
-  }
-  return json_response({{"dryRun", dry_run}, {"events", events}});
+  const auto run = [&](const QueueFilter& filter, const std::string& reason, bool dry_run) {
+    QueueAdmin admin(call.storage);
+    switch (verb) {
+      case Verb::requeue:
+        return admin.requeue(filter, dry_run);
+      case Verb::cancel:
+        return admin.cancel(filter, reason, dry_run);
+      case Verb::release:
+        return admin.release(filter, dry_run);
+      case Verb::replay:
+        break;
+    }
+    return admin.replay(filter, dry_run);
+  };
+  return change_by_filter(
+      call, {name_of(verb), "events of the queue", verb == Verb::cancel ? "cancelled by " : ""},
+      [&](const Members& body) { return body_filter(body, verb == Verb::replay); }, run);
 }
 
 Response projections(Call& call) {

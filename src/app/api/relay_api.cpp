@@ -11,6 +11,7 @@
 #include "app/api/json_values.hpp"
 #include "app/api/members.hpp"
 #include "app/api/record_json.hpp"
+#include "app/api/shared_reads.hpp"
 #include "postrider/relay_admin.hpp"
 #include "storage/stream_store.hpp"
 
@@ -78,6 +79,13 @@ Response publishers(Call& call) {
   }
   return list_response("publishers", by_name,
                        [](const auto& one) { return publisher_json(one.first, one.second); });
+}
+
+/// What makes two questions the same: none of these has a query, or asks who asks.
+std::string path_of(const http::Request& request) {
+  std::string path;
+  for (const std::string& segment : request.path) path.append(segment).append(1, '\0');
+  return path;
 }
 
 Response leaders(Call& call) {
@@ -301,10 +309,13 @@ std::vector<ApiRoute> relay_routes(const std::function<Relay*()>& relay) {
         [](const Call& call) { return PairSelector::of_publisher(publisher_of(call)); });
     add(of_pair, [](const Call& call) { return pair_of(call); });
   }
-  for (ApiRoute& route : routes) {  // none of them takes any
-    route.handler = [handler = std::move(route.handler)](Call& call) {
-      only_parameters(call.request, {});
-      return handler(call);
+  // Each dashboard and each monitor asks for these all the time.
+  const auto reads = std::make_shared<SharedReads>();
+  for (ApiRoute& route : routes) {
+    const bool shared = route.method == Method::get;
+    route.handler = [handler = std::move(route.handler), reads, shared](Call& call) {
+      only_parameters(call.request, {});  // none of them takes any
+      return shared ? reads->get(path_of(call.request), [&] { return handler(call); }) : handler(call);
     };
   }
   routes.push_back({.pattern = of_pair + "/dead", .handler = dead});

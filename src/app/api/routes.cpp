@@ -7,6 +7,7 @@
 
 #include "core/nearest.hpp"
 #include "core/what_of.hpp"
+#include "core/without_prefix.hpp"
 
 namespace postrider::api {
 namespace {
@@ -16,10 +17,8 @@ using http::Response;
 
 /// What an error says, without "postrider: ", which is for logs, and with its hint where hints stand.
 Problem problem_from(int status, std::string code, const Error& error) {
-  constexpr std::string_view prefix = "postrider: ";
   constexpr std::string_view hint_mark = ". Hint: ";
-  std::string_view message = error.what();
-  if (message.starts_with(prefix)) message.remove_prefix(prefix.size());
+  const std::string_view message = without_prefix(error.what());
   const std::size_t at = message.find(hint_mark);
   if (at == std::string_view::npos)
     return {.status = status, .code = std::move(code), .detail = std::string(message)};
@@ -30,9 +29,13 @@ Problem problem_from(int status, std::string code, const Error& error) {
 }
 
 /// Every problem has a hint, if only where to read on.
-Response refusal_of(Problem problem) {
+Problem with_hint(Problem problem) {
   if (problem.hint.empty()) problem.hint = "GET /openapi.yaml describes this API";
-  return to_response(problem);
+  return problem;
+}
+
+Response refusal_of(Problem problem) {
+  return to_response(with_hint(std::move(problem)));
 }
 
 Response answer_without_database(const ApiRoute& route, const http::Request& request, const Caller& caller) {
@@ -93,9 +96,14 @@ void mount(http::Router& router, const std::vector<ApiRoute>& routes, const ApiH
                 .pattern = route.pattern,
                 .lane = reads ? http::Lane::read : http::Lane::write,
                 .body_limit = route.body_limit,
-                .handler = [route, host](const http::Request& request, const http::Reply& reply) {
-                  reply(answer(route, host, request));
-                }});
+                .admit = [role = route.role,
+                          access = host.access](const http::Request& request) -> std::optional<Problem> {
+                  std::optional<Problem> problem = access->refusal(request, role);
+                  if (!problem) return std::nullopt;
+                  return with_hint(std::move(*problem));
+                },
+                .handler = [route, host](const http::Request& request,
+                                         const http::Reply& reply) { reply(answer(route, host, request)); }});
   }
 }
 
@@ -129,10 +137,13 @@ Problem problem_of(const Error& error) {
 }
 
 std::optional<std::string> query_value(const http::Request& request, std::string_view name) {
+  std::optional<std::string> found;
   for (const auto& [key, value] : request.query) {
-    if (key == name) return value;
+    if (key != name) continue;
+    if (found) refuse_invalid(std::string(name) + " is given more than once", "give it once");
+    found = value;
   }
-  return std::nullopt;
+  return found;
 }
 
 std::int64_t query_number(const http::Request& request, std::string_view name, std::int64_t standard,

@@ -77,7 +77,7 @@ void mount(http::Router& router, const std::vector<ApiRoute>& routes, const ApiH
 
 // For handlers. All throw Refusal.
 
-/// The first value of a parameter of the query; nothing when it is not given.
+/// The value of a parameter of the query, which is given once; nothing when it is not given.
 [[nodiscard]] std::optional<std::string> query_value(const http::Request& request, std::string_view name);
 /// A whole number within bounds, or `standard`.
 [[nodiscard]] std::int64_t query_number(const http::Request& request, std::string_view name,

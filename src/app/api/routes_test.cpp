@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "app/api/api_fixture.hpp"
+#include "app/api/json_values.hpp"
 
 namespace postrider::api {
 namespace {
@@ -51,6 +52,43 @@ TEST_F(MountTest, ErrorsBecomeProblems) {
   EXPECT_THAT(problem_of(Error(ErrorCode::database, "relation secret")),
               AllOf(HasSubstr("500"), HasSubstr("its log says why"), ::testing::Not(HasSubstr("secret"))));
   EXPECT_THAT(log_, ElementsAre(HasSubstr("secret-host"), HasSubstr("relation secret")));
+}
+
+TEST(JsonValues, FractionsAreWrittenAsOneWritesThem) {
+  EXPECT_EQ(
+      serialized(json::array{1.5, 2.0, 0.25, -0.001, 1e300, 7, "1.5E0", nullptr, json::object{{"a\"", 0.1}}}),
+      R"([1.5,2.0,0.25,-0.001,1e+300,7,"1.5E0",null,{"a\"":0.1}])");
+  EXPECT_EQ(
+      serialized(json::array{12.5, 1e5, 1e20, 1e21, 0.0001, 1e-6, 1e-7, -0.0, -1.7976931348623157e308,
+                             -1.2345678901234567e-6}),
+      "[12.5,100000.0,100000000000000000000.0,1e+21,0.0001,0.000001,1e-07,-0.0,-1.7976931348623157e+308,"
+      "-0.0000012345678901234567]");
+}
+
+TEST_F(MountTest, AParameterThatIsGivenTwiceIsRefused) {
+  const auto ask = [](const http::Fields& query) {
+    try {
+      return query_value({.query = query}, "limit").value_or("none");
+    } catch (const Refusal& refusal) {
+      return std::to_string(refusal.problem.status) + " " + refusal.problem.detail;
+    }
+  };
+  EXPECT_EQ(ask({{"limit", "1"}, {"type", "a"}, {"type", "b"}}), "1");
+  EXPECT_EQ(ask({{"limit", "1"}, {"limit", "1"}}), "400 limit is given more than once");
+  EXPECT_EQ(ask({}), "none");
+}
+
+TEST_F(MountTest, WhoMayNotAskSendsNoBody) {
+  http::Router router;
+  access_.use(std::vector<TokenRecord>{{.name = "a", .role = Role::viewer, .sha256 = hash_of("secret")}});
+  mount(router, {{.method = http::Method::post, .pattern = "/x", .role = Role::admin, .body_limit = 10}},
+        {.access = &access_});
+  const auto found = std::get<http::Router::Found>(router.find(http::Method::post, {"x"}));
+  EXPECT_EQ(found.route->admit({}).value().status, 401);
+  const std::optional<http::Problem> low =
+      found.route->admit({.headers = {{"Authorization", "Bearer secret"}}});
+  EXPECT_EQ(low.value().status, 403);
+  EXPECT_FALSE(low->hint.empty());
 }
 
 TEST_F(MountTest, WhatWasDoneIsAuditedWhateverIsAnswered) {

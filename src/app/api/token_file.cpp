@@ -55,7 +55,7 @@ bool is_name(std::string_view text) {
 
 [[noreturn]] void refuse(const std::string& path, std::size_t line, const std::string& why) {
   throw Error(ErrorCode::invalid_argument, path + ", line " + std::to_string(line) + " is refused", why,
-              "lines are made by: postrider token create");
+              "lines are made by: postrider token create --file " + path + " --name NAME");
 }
 
 TokenRecord parse_line(const std::string& path, std::size_t number, const std::string& line) {
@@ -182,7 +182,8 @@ std::vector<TokenRecord> read_tokens(const std::string& path) {
   std::ifstream file(path);
   if (!file.is_open() || ::stat(path.c_str(), &about) != 0) {
     throw Error(ErrorCode::unavailable, "cannot read the tokens in " + path,
-                std::generic_category().message(errno), "make one: postrider token create --file " + path);
+                std::generic_category().message(errno),
+                "make one: postrider token create --file " + path + " --name NAME");
   }
   if ((about.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     throw Error(ErrorCode::invalid_argument, path + " is refused", "others than its owner may write to it",
@@ -207,7 +208,8 @@ void add_token(const std::string& path, const TokenRecord& record) {
     if (other.name == record.name) {
       throw Error(ErrorCode::conflict, "cannot make a token for " + record.name,
                   "there is one of that name in " + path,
-                  "choose another name, or end that one: postrider token revoke --name " + record.name);
+                  "choose another name, or end that one: postrider token revoke --file " + path + " --name " +
+                      record.name);
     }
   }
   const std::string line = record.name + " " + std::string(to_string(record.role)) + " " + record.sha256 +
@@ -219,7 +221,8 @@ TokenRecord remove_token(const std::string& path, std::string_view name) {
   struct stat about {};
   if (::lstat(path.c_str(), &about) != 0) {
     throw Error(ErrorCode::unavailable, "cannot read the tokens in " + path,
-                std::generic_category().message(errno), "is it the file of postrider token create?");
+                std::generic_category().message(errno),
+                "is it the file that tokens are made in, server.token-file?");
   }
   const LockedFile file(path, O_RDONLY);
   const std::vector<TokenRecord> all = read_tokens(path);

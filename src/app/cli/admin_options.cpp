@@ -55,7 +55,7 @@ Database resolve(const AdminOptions& options) {
   if (!database.url.empty()) {
     database.options.schema = Identifier(options.schema);
   } else if (!options.config.empty()) {
-    config::DaemonConfig config = config::read_daemon_config(options.config).config;
+    config::DaemonConfig config = config::read_config_of("storage", options.config);
     database.url = config.storage.url;
     database.options = config.storage.options;
   } else {

@@ -42,6 +42,8 @@ const std::map<std::string, std::vector<std::string>>& changing() {
       {"token revoke", {"--name", "anna"}},
       {"eventlog purge", {"--older-than", "90d"}},
       {"migrate", {}},
+      {"outbox requeue", {"--id", "taken"}},
+      {"outbox cancel", {"--id", "waits", "--reason", "sold out"}},
       {"outbox purge", {"--older-than", "7d"}},
       {"dead replay", {"--error", "no route"}},
       {"dead edit", {"dead1", "--data", R"({"secret":1})", "--header", "a=b"}},
@@ -64,15 +66,45 @@ const std::map<std::string, std::vector<std::string>>& changing() {
 
 /// The others: they look, serve until they are stopped, or bring events, which are in tables of their own.
 const std::set<std::string>& harmless() {
-  static const std::set<std::string> all{
-      "demo",          "dev",          "bench",           "serve",          "config check",
-      "config print",  "token list",   "publish",         "status",         "tail",
-      "outbox counts", "outbox list",  "outbox show",     "dead list",      "dead groups",
-      "dead show",     "queue counts", "queue list",      "queue stuck",    "queue show",
-      "queue log",     "topics list",  "topics dead",     "leaders",        "store head",
-      "store read",    "store append", "spill show",      "doctor",         "verify",
-      "check",         "explain",      "completion bash", "completion zsh", "completion fish",
-      "man",           "version",      "projections list"};
+  static const std::set<std::string> all{"demo",
+                                         "dev",
+                                         "bench",
+                                         "serve",
+                                         "config check",
+                                         "config print",
+                                         "token list",
+                                         "publish",
+                                         "status",
+                                         "tail",
+                                         "outbox counts",
+                                         "outbox list",
+                                         "outbox stuck",
+                                         "outbox show",
+                                         "dead list",
+                                         "dead groups",
+                                         "dead show",
+                                         "queue counts",
+                                         "queue list",
+                                         "queue stuck",
+                                         "queue show",
+                                         "queue log",
+                                         "topics list",
+                                         "topics dead",
+                                         "leaders",
+                                         "store head",
+                                         "store read",
+                                         "store append",
+                                         "spill show",
+                                         "doctor",
+                                         "verify",
+                                         "check",
+                                         "explain",
+                                         "completion bash",
+                                         "completion zsh",
+                                         "completion fish",
+                                         "man",
+                                         "version",
+                                         "projections list"};
   return all;
 }
 
@@ -85,7 +117,7 @@ std::vector<std::string> words_of(const std::string& name) {
 TEST(Audit, EveryCommandSaysWhetherItChangesAnything) {
   CLI::App app{"Postrider", "postrider"};
   Chosen chosen;
-  add_all_commands(app, chosen, "postrider test");
+  add_all_commands(app, chosen, {.version = "test"});
   std::set<std::string> changes;
   for (const auto& [command, open] : chosen.changes) changes.insert(given_text(*command));
   std::set<std::string> expected;
@@ -146,6 +178,13 @@ class AuditTest : public CliTest {
   void prepare(const std::string& name) {
     if (name == "dead purge") finish_long_ago(Completion::Kind::dead);
     if (name == "outbox purge") finish_long_ago(Completion::Kind::done);
+    if (name == "outbox cancel") {
+      EXPECT_EQ(run({"publish", "T", "--id", "waits"}).code, 0);
+    }
+    if (name == "outbox requeue") {
+      EXPECT_EQ(run({"publish", "T", "--id", "taken"}).code, 0);
+      EXPECT_FALSE(storage().outbox_store().claim({.owner = "x", .lease = 60s, .limit = 10}).empty());
+    }
     if (name == "eventlog purge") {
       Entry entry;
       entry.application_id = "a";
@@ -222,6 +261,7 @@ TEST_P(AuditTest, EveryChangeLeavesOneRow) {
       ::testing::IsSupersetOf(
           {"dead replay --error 'no route' (1 event)", "dead edit dead1 --data … --header …",
            "queue requeue --id 1 --id 2 (2 events)", "queue cancel --all --reason 'it'\\''s over' (2 events)",
+           "outbox requeue --id taken (1 event)", "outbox cancel --id waits --reason 'sold out' (1 event)",
            "outbox purge --older-than 7d (1 event)", "topics discard --all (1 event)",
            "topics pause --topic t", "projections resume view --version 1", "topics rewind --to 0"}));
 }
@@ -245,6 +285,8 @@ TEST_P(AuditTest, WhatChangesNothingLeavesNone) {
 
 TEST_P(AuditTest, WhatFindsNoEventLeavesNone) {
   const std::vector<std::vector<std::string>> in_vain{{"eventlog", "purge", "--older-than", "90d"},
+                                                      {"outbox", "requeue", "--all"},
+                                                      {"outbox", "cancel", "--type", "None"},
                                                       {"outbox", "purge", "--older-than", "7d"},
                                                       {"dead", "replay", "--error", "something else"},
                                                       {"dead", "purge", "--older-than", "7d"},

@@ -116,8 +116,17 @@ Verdict judged(const Snapshot& now, const CheckOptions& options) {
   const double warn_age = api::seconds(parse_age("--warn-age", options.warn_age));
   const double crit_age = api::seconds(parse_age("--crit-age", options.crit_age));
   verdict.figures.push_back({"outbox_pending", static_cast<double>(now.outbox.pending)});
-  judge(verdict, {"outbox_oldest_seconds", api::seconds(now.outbox.oldest_pending), "s", warn_age, crit_age},
+  verdict.figures.push_back({"outbox_retrying", static_cast<double>(now.outbox.retrying)});
+  judge(verdict,
+        {"outbox_oldest_seconds", api::seconds(now.outbox.oldest_undelivered), "s", warn_age, crit_age},
         "outbox: oldest event waits");
+  if (now.outbox.retrying > 0) {
+    // No alarm by itself: how long they wait decides.
+    verdict.worst(State::ok, "outbox: " + std::to_string(now.outbox.retrying) + " being retried" +
+                                 (now.outbox.last_error.empty()
+                                      ? ""
+                                      : ", the last error: " + cell(json::value(now.outbox.last_error))));
+  }
   judge(verdict,
         {"outbox_dead",
          static_cast<double>(now.outbox.dead),
@@ -190,7 +199,7 @@ void print_json(const Verdict& verdict) {
                      {"warn", one.warn ? json::value(*one.warn) : json::value(nullptr)},
                      {"critical", one.critical ? json::value(*one.critical) : json::value(nullptr)}};
   }
-  std::cout << json::serialize(json::object{{"status", name_of(verdict.state)},
+  std::cout << api::serialized(json::object{{"status", name_of(verdict.state)},
                                             {"reasons", std::move(reasons)},
                                             {"figures", std::move(figures)}})
             << '\n';
@@ -236,9 +245,7 @@ void add_check_command(CLI::App& app, Chosen& chosen) {
   };
   number("--warn-lag", options->warn_lag, "Events that the pair furthest behind has yet to publish");
   number("--crit-lag", options->crit_lag, "The same");
-  command
-      .add_option("--warn-age", options->warn_age,
-                  "How long the oldest event of outbox or queue has been due")
+  command.add_option("--warn-age", options->warn_age, "How long the oldest event of outbox or queue waits")
       ->type_name("AGE")
       ->capture_default_str();
   command.add_option("--crit-age", options->crit_age, "The same")->type_name("AGE")->capture_default_str();

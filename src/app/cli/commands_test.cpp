@@ -74,6 +74,16 @@ TEST_P(CommandsTest, ARepeatedIdIsPublishedOnce) {
   EXPECT_EQ(count("pending"), 1);
 }
 
+TEST_P(CommandsTest, PublishesNothingIntoTablesOfALaterVersion) {
+  sql("INSERT INTO " + table("schema_migrations") +
+      " (version, name, applied_at) SELECT 999, name, applied_at FROM " + table("schema_migrations") +
+      " WHERE version = 1");
+  const Said said = run({"publish", "T", "--data", "{}"});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(said.err, HasSubstr("999"));
+  EXPECT_EQ(count("pending"), 0);
+}
+
 TEST_P(CommandsTest, RefusesWhatIsNoEventAndStoresNothing) {
   const Said bad = run({"publish", "T", "--data", "{bad"});
   EXPECT_EQ(bad.code, 1);
@@ -106,6 +116,25 @@ TEST_P(CommandsTest, HostileNamesReachTheTerminalAsText) {
                                 Not(HasSubstr("\xE2\x80\xAE"))))
         << command.back();
   }
+}
+
+TEST_P(CommandsTest, TailOfAnEmptyStoreSaysWhereTheOutboxIs) {
+  publish("New");
+  const Said empty = run({"tail"});
+  EXPECT_EQ(empty.code, 0);
+  EXPECT_EQ(empty.out, "");
+  EXPECT_THAT(empty.err, HasSubstr("--from outbox"));
+  EXPECT_EQ(run({"tail", "--from", "outbox"}).err, "");
+  EXPECT_EQ(run({"store", "append", "Stored"}).code, 0);
+  EXPECT_EQ(run({"tail"}).err, "");
+}
+
+TEST_P(CommandsTest, WhoReadsATableByProgramGetsAllOfIt) {
+  const std::string error(200, 'e');
+  dead("T", error);
+  const Said said = run({"dead", "list"});
+  EXPECT_THAT(said.out,
+              AllOf(HasSubstr(error), Not(HasSubstr("…")), HasSubstr("AGGREGATE  AGGREGATE ID  ERROR")));
 }
 
 TEST_P(CommandsTest, ListsWhatIsInTheOutboxByStatus) {
@@ -171,6 +200,38 @@ TEST_P(CommandsTest, ReplayWithARateTakesEachOnceAndSpreadsThem) {
   const OutboxPage pending = storage().outbox_search_store().search({.list = OutboxList::pending});
   ASSERT_EQ(pending.records.size(), 3U);
   EXPECT_GE(pending.records[2].available_at - pending.records[0].available_at, 500ms);
+}
+
+TEST_P(CommandsTest, TheOutboxIsSearchedForWhatIsStuckRequeuedAndCancelled) {
+  const std::string one = publish("A");
+  const std::string two = publish("B");
+  ASSERT_EQ(storage().outbox_store().claim({.owner = "hangs", .lease = 1h, .limit = 1}).size(), 1U);
+  EXPECT_TRUE(json({"outbox", "stuck"}).as_array().empty());
+  EXPECT_THAT(run({"outbox", "stuck", "--for", "1s"}).out, HasSubstr("There are none"));
+  sql("update " + table("outbox_event") + " set available_at = created_at - " +
+      (storage().kind() == BackendKind::sqlite ? "3600000000" : "interval '1' hour"));
+  const boost::json::array stuck = json({"outbox", "stuck", "--limit", "5"}).as_array();
+  ASSERT_EQ(stuck.size(), 2U);
+  EXPECT_EQ(std::string(stuck[0].at("id").as_string()), two) << "nobody takes it";
+  EXPECT_EQ(stuck[1].at("owner"), "hangs");
+
+  EXPECT_EQ(run({"outbox", "requeue"}).code, 1) << "it must be said which";
+  EXPECT_EQ(json({"outbox", "requeue", "--stuck-for", "5m", "--dry-run"}).at("events"), 1);
+  EXPECT_EQ(json({"outbox", "requeue", "--node", "else"}).at("events"), 0);
+  EXPECT_THAT(run({"outbox", "requeue", "--node", "hangs"}).out,
+              HasSubstr("postrider: 1 event put back into the outbox"));
+  EXPECT_TRUE(json({"outbox", "show", one}).at("owner").is_null());
+  EXPECT_EQ(json({"outbox", "requeue", "--all"}).at("events"), 0);
+
+  EXPECT_EQ(json({"outbox", "cancel", "--all", "--dry-run"}).at("events"), 2);
+  EXPECT_EQ(json({"outbox", "cancel", "--id", one, "--reason", "sold out"}).at("events"), 1);
+  EXPECT_EQ(json({"outbox", "show", one}).at("lastError"), "cancelled: sold out");
+  EXPECT_EQ(json({"outbox", "cancel", "--type", "B", "--status", "NEW"}).at("events"), 1);
+  EXPECT_EQ(json({"dead", "show", two}).at("lastError"), "cancelled: from the command line");
+  EXPECT_EQ(count("dead"), 2);
+  EXPECT_EQ(json({"dead", "replay", "--error", "sold out"}).at("events"), 1);
+  EXPECT_EQ(run({"outbox", "cancel", "--status", "DEAD"}).code, 1);
+  EXPECT_EQ(run({"outbox", "stuck", "--for", "soon"}).code, 1);
 }
 
 TEST_P(CommandsTest, TheQueueIsListedRequeuedCancelledAndReplayed) {

@@ -16,6 +16,7 @@
 #include "app/config/daemon_config.hpp"
 #include "app/daemon/daemon.hpp"
 #include "core/utf8.hpp"
+#include "core/without_prefix.hpp"
 #include "postrider/error.hpp"
 #include "postrider/open.hpp"
 
@@ -32,7 +33,12 @@ struct ConfigOptions {
 
 /// Whether opening the database would make its file, which is for `serve` to do.
 bool would_make_file(const std::string& url) {
-  const std::optional<std::string> path = sqlite_file(url);
+  std::optional<std::string> path;
+  try {
+    path = sqlite_file(url);
+  } catch (const Error&) {
+    // Whoever opens it says what is wrong, with the line.
+  }
   if (!path) return false;
   std::error_code error;
   const fs::path whole = fs::absolute(*path, error);
@@ -63,6 +69,30 @@ json::array as_json(const std::vector<config::Effective>& effective) {
   return all;
 }
 
+/// Throws what serve would.
+void try_config(const std::string& path, const char* const* environment) {
+  config::DaemonConfig config = config::read_daemon_config(path, environment).config;
+  std::optional<ScratchFolder> scratch;
+  if (would_make_file(config.storage.url)) {
+    config.storage.url = "sqlite:" + scratch.emplace().file("check.db");
+  }
+  const daemon::Daemon daemon(std::move(config), [](LogLevel, std::string_view) {});
+}
+
+/// One, or one per line behind the first.
+json::array errors_of(const Error& error) {
+  std::string_view text = without_prefix(error.what());
+  json::array all;
+  std::size_t line = text.find("\n  ");
+  if (line == std::string_view::npos) all.emplace_back(utf8_repaired(text));
+  while (line != std::string_view::npos) {
+    text.remove_prefix(line + 3);
+    line = text.find("\n  ");
+    all.emplace_back(utf8_repaired(text.substr(0, line)));
+  }
+  return all;
+}
+
 CLI::App& add_config_command(CLI::App& group, const char* name, const char* help, ConfigOptions& options) {
   CLI::App& command = *group.add_subcommand(name, help);
   add_config_option(command, options.path);
@@ -81,8 +111,10 @@ void add_config_option(CLI::App& command, std::string& path) {
 void add_config_commands(CLI::App& app, Chosen& chosen) {
   CLI::App& group = add_group(app, "config", "Look at a configuration");
   auto checked = std::make_shared<ConfigOptions>();
-  when_chosen(add_config_command(group, "check", "Say whether serve would take it", *checked), chosen,
-              checked, [](const ConfigOptions& options) { return check_config(options.path); });
+  CLI::App& check = add_config_command(group, "check", "Say whether serve would take it", *checked);
+  add_output_option(check, checked->format);
+  when_chosen(check, chosen, checked,
+              [](const ConfigOptions& options) { return check_config(options.path, options.format); });
   auto printed = std::make_shared<ConfigOptions>();
   CLI::App& print = add_config_command(group, "print", "Say what is in force, without secrets", *printed);
   print.add_option("-o,--output", printed->format, "toml or json")
@@ -92,13 +124,20 @@ void add_config_commands(CLI::App& app, Chosen& chosen) {
               [](const ConfigOptions& options) { return print_config_of(options.path, options.format); });
 }
 
-int check_config(const std::string& path, const char* const* environment) {
-  config::DaemonConfig config = config::read_daemon_config(path, environment).config;
-  std::optional<ScratchFolder> scratch;
-  if (would_make_file(config.storage.url)) {
-    config.storage.url = "sqlite:" + scratch.emplace().file("check.db");
+int check_config(const std::string& path, Format format, const char* const* environment) {
+  if (format == Format::json) {
+    json::array errors;
+    try {
+      try_config(path, environment);
+    } catch (const Error& error) {
+      errors = errors_of(error);
+    }
+    const bool good = errors.empty();
+    std::cout << json::serialize(json::object{{"file", path}, {"ok", good}, {"errors", std::move(errors)}})
+              << std::endl;
+    return good ? 0 : 1;
   }
-  const daemon::Daemon daemon(std::move(config), [](LogLevel, std::string_view) {});
+  try_config(path, environment);
   std::cout << "postrider: " << path << " is fine" << std::endl;
   return 0;
 }

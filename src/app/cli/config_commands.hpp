@@ -14,8 +14,9 @@ void add_config_option(CLI::App& command, std::string& path);
 void add_config_commands(CLI::App& app, Chosen& chosen);
 
 /// Says whether `serve` would take it: reads it, and makes all that `serve` makes, up to connecting. Throws
-/// what `serve` would end with.
-int check_config(const std::string& path, const char* const* environment = nullptr);
+/// what `serve` would end with; as JSON it says that instead, and returns 1.
+int check_config(const std::string& path, Format format = Format::table,
+                 const char* const* environment = nullptr);
 
 /// What is in force: file, environment and defaults, without secrets. As TOML, or as an array of JSON.
 int print_config_of(const std::string& path, Format format = Format::table,

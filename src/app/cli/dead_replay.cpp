@@ -4,8 +4,10 @@
 #include <chrono>
 #include <iostream>
 
+#include "app/api/json_values.hpp"
 #include "app/cli/dead_filter.hpp"
 #include "app/cli/event_input.hpp"
+#include "app/cli/filter_options.hpp"
 #include "app/cli/terminal.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
@@ -46,7 +48,7 @@ Replayed replay(OutboxAdmin& admin, const DeadLetterFilter& filter, std::int64_t
 void say(const DeadOptions& options, const Replayed& replayed) {
   const auto seconds = std::chrono::duration<double>(replayed.next_in).count();
   if (options.format == Format::json) {
-    std::cout << json::serialize(json::object{{"dryRun", options.dry_run},
+    std::cout << api::serialized(json::object{{"dryRun", options.dry_run},
                                               {"events", replayed.events},
                                               {"left", replayed.left},
                                               {"seconds", seconds}})
@@ -82,15 +84,10 @@ DeadLetterFilter filter_of(const DeadOptions& options) {
     for (const std::string& id : options.ids) ids.emplace_back(id);
     filter.ids = std::move(ids);
   }
-  const auto set = [](std::optional<std::string>& to, const std::string& from) {
-    if (!from.empty()) to = from;
-  };
-  set(filter.type, options.type);
-  set(filter.tenant_id, options.tenant);
-  set(filter.error_contains, options.error);
-  const std::size_t slash = options.aggregate.find('/');
-  set(filter.aggregate_type, options.aggregate.substr(0, slash));
-  if (slash != std::string::npos) filter.aggregate_id = options.aggregate.substr(slash + 1);
+  set_if_given(filter.type, options.type);
+  set_if_given(filter.tenant_id, options.tenant);
+  set_if_given(filter.error_contains, options.error);
+  set_aggregate(filter, options.aggregate);
   filter.died_after = time_or_age("--after", options.after);
   filter.died_before = time_or_age("--before", options.before);
   return filter;
@@ -109,7 +106,7 @@ int replay_dead(const DeadOptions& options, Change& change) {
   require_choice(options);
   const DeadLetterFilter filter = filter_of(options);
   const std::unique_ptr<Storage> storage = open_for(options);
-  OutboxAdmin admin(storage->outbox_admin_store());
+  OutboxAdmin admin(*storage);
   const std::int64_t all = admin.count_dead_letters(filter);
   if (options.dry_run) {
     say(options, {.events = all, .left = all});

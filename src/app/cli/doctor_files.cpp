@@ -102,11 +102,12 @@ void check_tokens(const std::string& path, Findings& findings) {
         expired += (expired.empty() ? "" : ", ") + token.name;
     }
     if (!expired.empty()) {
-      findings.note("tokens", "expired: " + expired, "postrider token create --file " + path + " --name …");
+      findings.note("tokens", "expired: " + expired,
+                    "postrider token create --file " + path + " --name NAME");
     }
   } catch (const std::exception& error) {
     findings.bad("token file", what_of(error),
-                 "mend it, or make a new one: postrider token create --file " + path);
+                 "mend it, or make a new one: postrider token create --file " + path + " --name NAME");
   }
 }
 

@@ -26,7 +26,9 @@ constexpr std::array all{
     Explanation{"contention", kind_error, "A deadlock, a serialization failure or a busy lock.",
                 "Run the whole transaction again. If it is frequent, make transactions shorter."},
     Explanation{"storage_full", kind_error, "The disk or a quota is exhausted.",
-                "Make room: postrider outbox purge, queue purge, eventlog purge. It goes on by itself then."},
+                "Make room: postrider outbox purge --older-than 30d, and the same of queue and eventlog. It "
+                "goes on by "
+                "itself then."},
     Explanation{"schema", kind_error, "Tables are missing, half migrated, or newer than this program.",
                 "postrider migrate brings them to this program's version; newer ones need a newer program."},
     Explanation{"unsupported", kind_error, "This build or this server cannot do it.",
@@ -61,9 +63,9 @@ constexpr std::array all{
                 "Neither the queue nor the writer of the spill files keeps up.",
                 "The disk is too slow for the burst: raise queue_capacity and ring_bytes."},
     Explanation{"spillover_max_events", kind_loss, "The spill files have max_spillover_events.",
-                "Raise it, or bring the receiver back: postrider spill show says how much waits."},
+                "Raise it, or bring the receiver back: postrider spill show FOLDER says how much waits."},
     Explanation{"spillover_max_size", kind_loss, "The spill files have max_spillover_bytes.",
-                "Raise it, or bring the receiver back: postrider spill show says how much waits."},
+                "Raise it, or bring the receiver back: postrider spill show FOLDER says how much waits."},
     Explanation{"spillover_io_error", kind_loss, "The disk refused.",
                 "Look at the disk that holds the spill folder: room, rights, health."},
     Explanation{"serialization", kind_loss, "The event was too large, or could not be read.",
@@ -73,18 +75,19 @@ constexpr std::array all{
                 "Look at the receiver's answer in the application's log; mind the disk."},
     Explanation{"corrupted", kind_loss,
                 "It was damaged on disk; what is left of it is in the quarantine file.",
-                "Look at the disk. postrider spill show counts damaged lines."},
-    Explanation{"invalid_entry", kind_loss,
-                "The receiver would refuse it: a field is missing or out of bounds.",
-                "Correct what the application logs; the message names the field."},
-    Explanation{"spillover_removed", kind_loss, "Somebody has removed spill files while they were needed.",
-                "Leave the spill folder to the logger; postrider spill show looks into it without harm."},
+                "Look at the disk. postrider spill show FOLDER counts damaged lines."},
+    Explanation{
+        "invalid_entry", kind_loss, "The receiver would refuse it: a field is missing or out of bounds.",
+        "Correct what the application logs; its log names the field, and so does EventLogEntry::fault()."},
+    Explanation{
+        "spillover_removed", kind_loss, "Somebody has removed spill files while they were needed.",
+        "Leave the spill folder to the logger; postrider spill show FOLDER looks into it without harm."},
 
     // Answers of the API
     Explanation{"answer-too-large", kind_problem, "The answer would be larger than the API sends.",
                 "Ask for less: a smaller limit, then go on behind the last one."},
     Explanation{"body-too-large", kind_problem, "The body is larger than this request may have.",
-                "Send fewer events at once."},
+                "Send a batch in parts; a single event needs shorter texts."},
     Explanation{"busy", kind_problem, "Too much is going on at this moment.",
                 "Try again after what Retry-After says; send with fewer connections."},
     Explanation{"conflict", kind_problem, "What was asked for contradicts what is there.",
@@ -96,7 +99,8 @@ constexpr std::array all{
     Explanation{"expectation", kind_problem, "An Expect header that is not understood.",
                 "Send it without, or with Expect: 100-continue."},
     Explanation{"forbidden", kind_problem, "The token's role does not reach this far.",
-                "Use a token with a higher role: postrider token create --role operator."},
+                "Use a token with a higher role: postrider token create -c postrider.toml --name NAME --role "
+                "operator."},
     Explanation{"foreign-page", kind_problem, "A page of another origin made a browser ask.",
                 "Open the dashboard itself. Programs do not send Sec-Fetch-Site."},
     Explanation{"header-too-large", kind_problem, "The header has more than it may have.",
@@ -151,8 +155,10 @@ constexpr std::array all{
                 "Look whether it has, or send it again if it does no harm twice."},
     Explanation{"too-many-events", kind_problem, "More events than one batch may have.",
                 "Send several batches; eventlog.max-batch is the bound."},
-    Explanation{"unauthorized", kind_problem, "There is no token, or one that is unknown or expired.",
-                "Send Authorization: Bearer … with a token of postrider token create."},
+    Explanation{
+        "unauthorized", kind_problem, "There is no token, or one that is unknown or expired.",
+        "Send Authorization: Bearer … with a token, made by: postrider token create -c postrider.toml "
+        "--name NAME."},
     Explanation{"unsupported", kind_problem, "This build or this database cannot do it.",
                 "Detail says what is missing."},
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "app/cli/cli_fixture.hpp"
+#include "app/daemon/dashboard.hpp"
 #include "logger/lane.hpp"
 #include "logger/spill_checkpoint.hpp"
 #include "logger/spill_folder.hpp"
@@ -23,6 +24,18 @@ using namespace std::chrono_literals;
 std::string content(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(Spill, SaysWhenNoLoggerHasUsedTheFolder) {
+  const test::TempDir dir;
+  std::ofstream(dir.file("notes.jsonl")) << "{}\n";
+  CommandLine line;
+  const CommandLine::Said said = line.run({"spill", "show", dir.path().string(), "-o", "json"});
+  EXPECT_EQ(said.code, 0);
+  EXPECT_EQ(said.json().at("waiting"), 0);
+  EXPECT_THAT(said.err, HasSubstr("no logger has used"));
+  { const auto folder = logger::open_spill_folder(dir.path().string()); }
+  EXPECT_EQ(line.run({"spill", "show", dir.path().string()}).err, "");
 }
 
 TEST(Spill, CountsWhatWaitsBesideALoggerThatHasTheFolder) {
@@ -59,7 +72,7 @@ TEST(Spill, CountsWhatWaitsBesideALoggerThatHasTheFolder) {
   ASSERT_EQ(said.code, 0) << said.err;
   const boost::json::value report = said.json();
   EXPECT_EQ(report.at("waiting"), 4) << "7, 8, 9 and the one of another system";
-  EXPECT_EQ(report.at("replayedUpTo"), 7);
+  EXPECT_EQ(report.at("replayedUpTo"), 6) << "7 is the next one";
   EXPECT_EQ(report.at("oldest"), "2026-01-01T00:00:07Z");
   EXPECT_GT(report.at("oldestSeconds").to_number<double>(), 0);
   EXPECT_EQ(report.at("deadLetters"), 1);
@@ -68,11 +81,16 @@ TEST(Spill, CountsWhatWaitsBesideALoggerThatHasTheFolder) {
   EXPECT_EQ(report.at("rings").at(0).at("oldest"), "2026-01-01T00:00:00Z");
   EXPECT_EQ(report.at("gaps").at(0).at("first"), 1);
   EXPECT_EQ(report.at("gaps").at(0).at("end"), 5);
+  EXPECT_EQ(report.at("missing"), boost::json::array()) << "what was given up is known";
   const boost::json::value& file = report.at("files").at(1);
   EXPECT_EQ(file.at("name"), "eventlog-spillover.jsonl");
   EXPECT_EQ(file.at("kind"), "active");
   EXPECT_EQ(report.at("files").at(0).at("kind"), "dead letters");
+  EXPECT_EQ(report.at("files").at(0).at("events"), 1);
+  EXPECT_EQ(report.at("files").at(0).at("foreign"), 0);
+  EXPECT_EQ(report.at("files").at(0).at("firstSeq"), nullptr);
   EXPECT_EQ(file.at("events"), 5);
+  EXPECT_EQ(file.at("waiting"), 4) << "as above";
   EXPECT_EQ(file.at("foreign"), 1);
   EXPECT_EQ(file.at("damaged"), 1);
   EXPECT_EQ(file.at("firstSeq"), 5);
@@ -82,11 +100,42 @@ TEST(Spill, CountsWhatWaitsBesideALoggerThatHasTheFolder) {
   EXPECT_EQ(line.run({"spill", "show", dir.file("nowhere")}).code, 1);
 }
 
+TEST(Spill, HazardLinesThatSomebodyRemovedAreNotSeen) {
+  const test::TempDir dir;
+  const auto put = [&](const char* name, std::initializer_list<logger::SpillSeq> numbers) {
+    std::string lines;
+    for (const logger::SpillSeq seq : numbers)
+      logger::append_spill_line(lines, seq, R"("applicationId":"a","idempotencyKey":"k")");
+    std::ofstream(dir.file(name)) << lines;
+  };
+  put("eventlog-spillover.replay.jsonl", {1, 2, 4, 5});
+  put("eventlog-spillover.jsonl", {8, 9});
+  CommandLine line;
+  const CommandLine::Said said = line.run({"spill", "show", dir.path().string(), "-o", "json"});
+  ASSERT_EQ(said.code, 0) << said.err;
+  const boost::json::value report = said.json();
+  EXPECT_EQ(report.at("missing"), boost::json::parse(R"([{"first":3,"end":4},{"first":6,"end":8}])"));
+  EXPECT_EQ(report.at("replayedUpTo"), 0) << "nothing was";
+  EXPECT_THAT(line.run({"spill", "show", dir.path().string()}).out, HasSubstr("MISSING FROM"));
+}
+
+TEST(Spill, SaysThatAFileIsNoFolder) {
+  const test::TempDir dir;
+  std::ofstream(dir.file("events")) << "x";
+  CommandLine line;
+  EXPECT_THAT(line.run({"spill", "show", dir.file("events")}).err, HasSubstr("it is a file, not a folder"));
+}
+
 TEST(Dev, RunsEverythingOnOneFile) {
   const test::TempDir dir;
   const std::string folder = dir.file("dev");
   test::ChildProcess child({test::program_path(), "dev", "--folder", folder, "--listen", "127.0.0.1:0"});
   EXPECT_TRUE(child.read_until("  export POSTRIDER_CONFIG=").has_value());
+  const std::string first = child.read_until("postrider: on http://").value_or("");
+  if (!daemon::dashboard_assets().empty()) {
+    EXPECT_TRUE(first.find(", dashboard http://127.0.0.1:") != std::string::npos && first.ends_with("/ui"))
+        << first;
+  }
   ASSERT_TRUE(child.read_until("postrider: ready").has_value());
   CommandLine line;
   line.environment = {{"POSTRIDER_CONFIG", folder + "/postrider.toml"}};

@@ -5,6 +5,8 @@
 #include <boost/json.hpp>
 #include <ostream>
 
+#include "app/api/json_values.hpp"
+
 namespace postrider::cli {
 
 namespace json = boost::json;
@@ -37,7 +39,7 @@ void Findings::print(std::ostream& out, Format format, const std::string& bad) c
                       {"text", one.text},
                       {"mend", one.mend.empty() ? json::value(nullptr) : json::value(one.mend)}});
     }
-    out << json::serialize(list) << '\n';
+    out << api::serialized(list) << '\n';
     return;
   }
   constexpr std::size_t column = 10;

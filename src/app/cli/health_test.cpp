@@ -260,6 +260,35 @@ TEST_P(CheckTest, SaysOkWarningCriticalAndUnknown) {
   EXPECT_THAT(failed.out, HasSubstr("1 pairs FAILED: t/p"));
 }
 
+TEST_P(CheckTest, WhatIsRetriedIsToldAndCountsByHowLongItWaits) {
+  EXPECT_EQ(run({"publish", "T"}).code, 0);
+  const auto claimed = storage().outbox_store().claim({.owner = "n", .lease = 60s, .limit = 1});
+  ASSERT_EQ(claimed.size(), 1U);
+  const Completion away{.lease = claimed[0].lease,
+                        .kind = Completion::Kind::later,
+                        .delay = 1h,
+                        .error = "kafka:9092: connection | refused"};
+  ASSERT_EQ(storage().outbox_store().complete({&away, 1}), 1U);
+  const Said young = run({"check"});
+  EXPECT_EQ(young.code, 0) << young.out;
+  EXPECT_THAT(young.out, StartsWith("POSTRIDER OK - outbox: 1 being retried, the last error: kafka:9092: "
+                                    "connection / refused | outbox_pending=1;;;0 outbox_retrying=1;;;0 "));
+  EXPECT_THAT(run({"status"}).out, HasSubstr("1 pending (1 retrying), 0 done, 0 dead"));
+  EXPECT_THAT(run({"outbox", "list"}).out, HasSubstr("connection | refused"));
+
+  sql("update " + table("outbox_event") + " set created_at = created_at - " +
+      (backend() == "sqlite" ? "600000000" : "interval '10' minute"));
+  const Said old = run({"check"});
+  EXPECT_EQ(old.code, 1) << old.out;
+  EXPECT_THAT(old.out, AllOf(StartsWith("POSTRIDER WARNING - outbox: oldest event waits 6"),
+                             HasSubstr("1 being retried, the last error: ")));
+  EXPECT_THAT(run({"status"}).out,
+              AllOf(::testing::ContainsRegex("oldest waits (10m|60)"),
+                    HasSubstr("1 event waits in the outbox, the oldest for 10 min; 1 was "
+                              "not taken and is being retried, the last error: kafka:9092")));
+  EXPECT_THAT(std::string(json({"status"}).at("outbox").at("lastError").as_string()), HasSubstr("refused"));
+}
+
 TEST(Check, ADatabaseThatIsAwayIsUnknown) {
   CommandLine line;
   const auto said = line.run({"check", "--storage", "sqlite:/no/such/file.db"});

@@ -1,43 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `postrider`. Its exit codes are in exit_codes.hpp.
-#include <algorithm>
 #include <exception>
 #include <iostream>
+#include <optional>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "app/cli/audit.hpp"
 #include "app/cli/exit_codes.hpp"
 #include "app/cli/program.hpp"
 #include "app/cli/terminal.hpp"
-#include "core/nearest.hpp"
 #include "core/what_of.hpp"
 
 namespace {
 
-std::string version_text() {
-  std::string text = "postrider " POSTRIDER_VERSION " (sqlite";
+postrider::cli::Build this_build() {
+  postrider::cli::Build build{.version = POSTRIDER_VERSION, .databases = {"sqlite"}};
 #if defined(POSTRIDER_WITH_POSTGRES)
-  text += ", postgres";
+  build.databases.emplace_back("postgres");
 #endif
 #if defined(POSTRIDER_WITH_MARIADB)
-  text += ", mariadb";
+  build.databases.emplace_back("mariadb");
 #endif
-  return text + ")";
-}
-
-int say_unknown(const CLI::App& app, const std::string& command) {
-  std::vector<std::string> names;
-  for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(one->get_name());
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  const std::string_view nearest = postrider::nearest_of(command, views);
-  std::cerr << "postrider: there is no command '" << command << "'. Hint: "
-            << (nearest.empty() ? std::string("postrider --help lists them")
-                                : "did you mean " + std::string(nearest) + "?")
-            << '\n';
-  return postrider::cli::exit_usage;
+  return build;
 }
 
 /// Says what is wrong, or the help that was asked for. To monitoring systems 2 is an alarm, so `check`
@@ -51,13 +35,14 @@ int usage(const CLI::App& app, const CLI::ParseError& error) {
 int run(int argc, char** argv) {
   CLI::App app{"Postrider: durable events, on the database you already have", "postrider"};
   postrider::cli::Chosen chosen;
-  postrider::cli::add_all_commands(app, chosen, version_text());
+  postrider::cli::add_all_commands(app, chosen, this_build());
   try {
     app.parse(argc, argv);
   } catch (const CLI::RequiredError& error) {
-    const std::vector<std::string> rest = app.remaining();
-    if (app.get_subcommands().empty() && !rest.empty()) return say_unknown(app, rest.front());
-    return usage(app, error);
+    const std::optional<std::string> missing = postrider::cli::missing_command(app);
+    if (!missing) return usage(app, error);
+    std::cerr << *missing << '\n';
+    return postrider::cli::exit_usage;
   } catch (const CLI::ParseError& error) {
     return usage(app, error);
   }

@@ -12,6 +12,7 @@
 #include "app/cli/dead_filter.hpp"
 #include "app/cli/event_input.hpp"
 #include "app/cli/event_page.hpp"
+#include "app/cli/outbox_changes.hpp"
 #include "app/cli/outbox_list.hpp"
 #include "core/age.hpp"
 #include "core/wording.hpp"
@@ -39,7 +40,7 @@ struct OutboxPurgeOptions : AdminOptions {
 };
 
 OutboxAdmin admin_of(Storage& storage) {
-  return OutboxAdmin(storage.outbox_admin_store());
+  return OutboxAdmin(storage);
 }
 
 OutboxRecord found(Storage& storage, const std::string& id) {
@@ -65,7 +66,8 @@ int show_dead(Storage& storage, const OneEvent& options) {
   const OutboxRecord record = found(storage, options.id);
   if (record.status != EventStatus::dead) {
     throw Error(ErrorCode::invalid_argument, options.id + " is no dead letter",
-                "it is " + std::string(to_string(record.status)), "postrider outbox show shows any event");
+                "it is " + std::string(to_string(record.status)),
+                "any event is shown by: postrider outbox show " + options.id);
   }
   print_event(std::cout, options.format, api::whole_json(record), colour_wanted());
   return 0;
@@ -92,7 +94,7 @@ int list_dead(Storage& storage, const DeadOptions& options) {
                {"attempts", "ATTEMPTS", true},
                {"doneAt", "DEAD SINCE"},
                {"aggregateType", "AGGREGATE"},
-               {"aggregateId", ""},
+               {"aggregateId", "AGGREGATE ID"},
                {"lastError", "ERROR"}});
   each_dead(storage, filter_of(options), options.limit,
             [&](const OutboxRecord& record) { table.add(api::brief_json(record)); });
@@ -227,6 +229,7 @@ void add_outbox_commands(CLI::App& app, Chosen& chosen) {
                          std::make_shared<AdminOptions>(), print_counts);
   add_outbox_list(outbox, chosen);
   add_one(outbox, chosen, "show", "One event, with payload, headers and the attempts that failed", show);
+  add_outbox_changes(outbox, chosen);
   add_purge(outbox, chosen, EventStatus::done, "Remove delivered events, in small transactions");
 
   CLI::App& dead = add_group(app, "dead", "Events that could not be delivered");

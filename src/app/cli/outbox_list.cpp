@@ -7,6 +7,7 @@
 
 #include "app/api/record_json.hpp"
 #include "app/cli/admin_options.hpp"
+#include "core/age.hpp"
 #include "storage/outbox_search_store.hpp"
 
 namespace postrider::cli {
@@ -18,6 +19,7 @@ struct ListOptions : AdminOptions {
   Which status = Which::all;
   std::string type{};
   std::string tenant{};
+  std::string stuck_for{};
   std::size_t limit = 100;
 };
 
@@ -41,6 +43,10 @@ OutboxSearch search_for(const ListOptions& options) {
     case Which::all:
       break;
   }
+  if (!options.stuck_for.empty()) {
+    search.list = OutboxList::pending;
+    search.rows = PendingRows{.filter = {.stuck_for = parse_age("--for", options.stuck_for)}};
+  }
   if (!options.type.empty()) search.type = options.type;
   if (!options.tenant.empty()) search.tenant_id = options.tenant;
   return search;
@@ -55,6 +61,7 @@ int print_list(Storage& storage, const ListOptions& options) {
                {"createdAt", "PUBLISHED"},
                {"availableAt", "AVAILABLE"},
                {"owner", "NODE"},
+               {"leaseUntil", "LEASED UNTIL"},
                {"lastError", "LAST ERROR"}});
   OutboxSearch search = search_for(options);
   for (std::size_t left = options.limit; left > 0;) {
@@ -69,6 +76,12 @@ int print_list(Storage& storage, const ListOptions& options) {
   return 0;
 }
 
+void add_limit(CLI::App& command, ListOptions& options) {
+  command.add_option("--limit", options.limit, "At most so many")
+      ->check(CLI::Range(1, 100'000))
+      ->capture_default_str();
+}
+
 }  // namespace
 
 void add_outbox_list(CLI::App& outbox, Chosen& chosen) {
@@ -81,10 +94,18 @@ void add_outbox_list(CLI::App& outbox, Chosen& chosen) {
           {{"NEW", Which::fresh}, {"RETRY", Which::retry}, {"DONE", Which::done}, {"DEAD", Which::dead}}));
   command.add_option("--type", options->type, "Of this type")->type_name("TYPE");
   command.add_option("--tenant", options->tenant, "Of this tenant")->type_name("ID");
-  command.add_option("--limit", options->limit, "At most so many")
-      ->check(CLI::Range(1, 100'000))
-      ->capture_default_str();
+  add_limit(command, *options);
   when_chosen_on_storage(command, chosen, options, print_list);
+
+  options = std::make_shared<ListOptions>();
+  options->stuck_for = "5m";
+  CLI::App& stuck = *outbox.add_subcommand(
+      "stuck", "What could have been delivered for long: a node does not end it, or nobody takes it");
+  stuck.add_option("--for", options->stuck_for, "So long, or longer")
+      ->type_name("AGE")
+      ->capture_default_str();
+  add_limit(stuck, *options);
+  when_chosen_on_storage(stuck, chosen, options, print_list);
 }
 
 }  // namespace postrider::cli

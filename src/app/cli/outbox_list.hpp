@@ -5,7 +5,7 @@
 
 namespace postrider::cli {
 
-/// postrider outbox list
+/// postrider outbox list, postrider outbox stuck
 void add_outbox_list(CLI::App& outbox, Chosen& chosen);
 
 }  // namespace postrider::cli

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <ostream>
 
+#include "app/api/json_values.hpp"
 #include "core/utf8.hpp"
 
 namespace postrider::cli {
@@ -61,8 +62,9 @@ std::string visible(std::string_view given) {
   return out;
 }
 
+/// Only for eyes: a program that reads the table gets all.
 std::string shortened(const std::string& text) {
-  if (width_of(text) <= widest_cell) return text;
+  if (::isatty(STDOUT_FILENO) != 1 || width_of(text) <= widest_cell) return text;
   return std::string(utf8_prefix(text, widest_cell - 1)) + "…";
 }
 
@@ -78,12 +80,12 @@ std::string cell(const json::value& value) {
     const int size = std::snprintf(text, sizeof(text), "%.3f", *number);  // NOLINT: vararg by design
     return {text, static_cast<std::size_t>(size)};
   }
-  return json::serialize(value);
+  return api::serialized(value);
 }
 
 void Table::print(std::ostream& out, Format format, std::string_view nothing, bool colour) const {
   if (format == Format::json) {
-    out << json::serialize(rows_) << '\n';
+    out << api::serialized(rows_) << '\n';
     return;
   }
   if (rows_.empty()) {
@@ -116,7 +118,7 @@ void Table::print(std::ostream& out, Format format, std::string_view nothing, bo
 
 void print_object(std::ostream& out, Format format, const json::object& object, bool colour) {
   if (format == Format::json) {
-    out << json::serialize(object) << '\n';
+    out << api::serialized(object) << '\n';
     return;
   }
   std::size_t width = 0;

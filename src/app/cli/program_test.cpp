@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "app/cli/cli_fixture.hpp"
 #include "app/http/listen_address.hpp"
 #include "app/http/socket_client_fixture.hpp"
 #include "postrider/error.hpp"
@@ -233,6 +234,42 @@ TEST_F(ProgramTest, AnUnknownCommandIsNamed) {
   EXPECT_EQ(child.read_line().value_or(""),
             "postrider: there is no command 'eventlg'. Hint: did you mean eventlog?");
   EXPECT_EQ(child.wait().value().code, 2);
+}
+
+TEST_F(ProgramTest, WhereACommandIsMissingItSaysWhichThereAre) {
+  const auto said = [](const std::string& arguments) {
+    ChildProcess child({"/bin/sh", "-c", test::program_path() + " " + arguments + " 2>&1"});
+    std::string line = child.read_line().value_or("");
+    EXPECT_EQ(child.wait().value().code, 2);
+    return line;
+  };
+  EXPECT_EQ(said("token"),
+            "postrider: postrider token needs a command. Hint: there are create, list, revoke");
+  EXPECT_EQ(said("spill"), "postrider: postrider spill needs a command. Hint: there is show");
+  EXPECT_EQ(said("token creat --name x"),
+            "postrider: there is no command 'token creat'. Hint: did you mean token create?");
+  EXPECT_EQ(said("token zzzzzz"),
+            "postrider: there is no command 'token zzzzzz'. Hint: there are create, list, revoke");
+  EXPECT_THAT(said(""),
+              ::testing::StartsWith("postrider: it needs a command. Hint: there are demo, dev, serve, "));
+}
+
+TEST_F(ProgramTest, SaysItsVersionAsJson) {
+  const CommandLine::Said said = CommandLine().run({"version", "-o", "json"});
+  EXPECT_EQ(said.json().at("databases").at(0), "sqlite");
+  EXPECT_FALSE(said.json().at("version").as_string().empty());
+}
+
+TEST_F(ProgramTest, HelpOfACommandLeavesTheExitCodesToThatOfTheProgram) {
+  const CommandLine line;
+  EXPECT_THAT(line.run({"--help"}).out, HasSubstr("Exit codes"));
+  EXPECT_THAT(line.run({"outbox", "list", "--help"}).out, ::testing::Not(HasSubstr("Exit codes")));
+}
+
+TEST_F(ProgramTest, ABadAddressMakesNoFile) {
+  ChildProcess child({test::program_path(), "eventlog", "--listen", "here", "--storage", url_});
+  EXPECT_EQ(child.wait().value().code, 1);
+  EXPECT_FALSE(std::filesystem::exists(dir_.file("events.db")));
 }
 
 TEST_F(ProgramTest, SaysItsVersionAndItsUsage) {

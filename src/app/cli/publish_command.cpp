@@ -59,7 +59,7 @@ bool insert(Storage& storage, const Event& event) {
     tx.commit();
     return true;
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::conflict && OutboxAdmin(storage.outbox_admin_store()).find(event.id())) {
+    if (error.code() == ErrorCode::conflict && OutboxAdmin(storage).find(event.id())) {
       return false;
     }
     throw;
@@ -69,6 +69,7 @@ bool insert(Storage& storage, const Event& event) {
 int run_publish(const PublishCommandOptions& options) {
   const Event event = event_of(options);  // before a database is asked for anything
   const std::unique_ptr<Storage> storage = open_for(options);
+  storage->outbox_store().check_schema();
   const bool created = insert(*storage, event);
   if (options.format == Format::json) {
     std::cout << json::serialize(

@@ -6,10 +6,9 @@
 
 #include "app/api/counts_json.hpp"
 #include "app/api/record_json.hpp"
-#include "app/cli/admin_options.hpp"
 #include "app/cli/event_page.hpp"
+#include "app/cli/filter_options.hpp"
 #include "core/age.hpp"
-#include "core/wording.hpp"
 #include "postrider/error.hpp"
 #include "postrider/event_log.hpp"
 #include "postrider/queue_admin.hpp"
@@ -23,25 +22,19 @@ namespace json = boost::json;
 /// Rows come with their payloads: few at a time.
 constexpr std::size_t page_size = 50;
 
-struct QueueCommandOptions : AdminOptions {
+struct QueueCommandOptions : FilterOptions {
+  QueueCommandOptions() { reason = "cancelled from the command line"; }
   std::vector<std::int64_t> ids{};
   std::vector<std::string> event_ids{};
-  std::vector<std::string> types{};
-  std::vector<std::string> statuses{};
-  std::string tenant{};
-  std::string older_than{};
-  std::string error{};
-  std::optional<std::int32_t> attempts{};
-  std::string stuck_for{};
   bool quarantined = false;
-  bool delayed = false;
-  bool all = false;
-  bool dry_run = false;
-  std::string reason = "cancelled from the command line";
   std::size_t limit = 100;
   std::int64_t after = 0;
   std::int64_t id = 0;
   bool even_unread = false;
+
+  [[nodiscard]] bool chosen() const {
+    return FilterOptions::chosen() || !ids.empty() || !event_ids.empty() || quarantined;
+  }
 };
 
 QueueStatus status_of(const std::string& text) {
@@ -75,24 +68,14 @@ QueueFilter filter_of(const QueueCommandOptions& options) {
   }
   if (!options.types.empty()) filter.types = options.types;
   if (!options.statuses.empty()) filter.statuses = statuses_of(options.statuses);
-  if (!options.tenant.empty()) filter.tenant_id = options.tenant;
-  if (!options.error.empty()) filter.error_contains = options.error;
+  set_if_given(filter.tenant_id, options.tenant);
+  set_if_given(filter.error_contains, options.error);
   if (!options.older_than.empty()) filter.older_than = parse_age("--older-than", options.older_than);
   if (!options.stuck_for.empty()) filter.stuck_for = parse_age("--stuck-for", options.stuck_for);
   filter.attempts_at_least = options.attempts;
   if (options.quarantined) filter.quarantined = true;
   if (options.delayed) filter.delayed = true;
   return filter;
-}
-
-void require_choice(const QueueCommandOptions& options) {
-  const bool chosen = !options.ids.empty() || !options.event_ids.empty() || !options.types.empty() ||
-                      !options.statuses.empty() || !options.tenant.empty() || !options.error.empty() ||
-                      !options.older_than.empty() || !options.stuck_for.empty() || options.attempts ||
-                      options.quarantined || options.delayed;
-  if (chosen || options.all) return;
-  throw Error(ErrorCode::invalid_argument, "cannot tell which events are meant", "there is no filter",
-              "name some (--id, --type, --older-than …), or say --all");
 }
 
 int print_counts(Storage& storage, const QueueCommandOptions& options) {
@@ -181,16 +164,6 @@ QueueAdmin stepping(Storage& storage, Change& change) {
   return QueueAdmin(storage, [&change](std::int64_t events) { return change.go_on(events); });
 }
 
-void say(const QueueCommandOptions& options, std::int64_t events, std::string_view done,
-         std::string_view would) {
-  if (options.format == Format::json) {
-    std::cout << json::serialize(json::object{{"dryRun", options.dry_run}, {"events", events}}) << '\n';
-    return;
-  }
-  std::cout << "postrider: " << counted(static_cast<std::size_t>(events), "event") << ' '
-            << (options.dry_run ? would : done) << '\n';
-}
-
 int purge(Storage& storage, const QueueCommandOptions& options, Change& change) {
   change.begin();
   const LogPurged purged = stepping(storage, change)
@@ -198,7 +171,7 @@ int purge(Storage& storage, const QueueCommandOptions& options, Change& change) 
                                            .keep_unread = !options.even_unread,
                                            .dry_run = options.dry_run});
   change.done(purged.deleted);
-  say(options, purged.deleted, "removed from the log", "would be removed from the log");
+  say_changed(options, purged.deleted, "removed from the log", "would be removed from the log");
   if (const std::string why = purged.why(); !why.empty()) std::cerr << "postrider: " << why << '\n';
   return 0;
 }
@@ -210,19 +183,9 @@ void add_filter(CLI::App& command, QueueCommandOptions& options, bool of_log) {
   command.add_option("--event-id", options.event_ids, "The event's own id")
       ->type_name("ID")
       ->allow_extra_args(false);
-  command.add_option("--type", options.types, "Of this type")->type_name("TYPE")->allow_extra_args(false);
-  command
-      .add_option("--status", options.statuses,
-                  of_log ? "COMPLETED, COMPLETED_WITH_ERRORS, FAILED" : "PENDING, PROCESSING")
-      ->type_name("STATUS")
-      ->allow_extra_args(false);
-  command.add_option("--tenant", options.tenant, "Of this tenant")->type_name("ID");
-  command
-      .add_option("--older-than", options.older_than,
-                  of_log ? "Finished so long ago" : "Published so long ago")
-      ->type_name("AGE");
-  command.add_option("--error", options.error, "With this text in their error")->type_name("TEXT");
-  command.add_option("--attempts", options.attempts, "Tried so many times, or more")->type_name("NUMBER");
+  add_event_filter(command, options,
+                   of_log ? "COMPLETED, COMPLETED_WITH_ERRORS, FAILED" : "PENDING, PROCESSING",
+                   of_log ? "Finished so long ago" : "Published so long ago");
   if (of_log) return;
   command.add_option("--stuck-for", options.stuck_for, "In progress for so long")->type_name("AGE");
   command.add_flag("--quarantined", options.quarantined, "Those in quarantine");
@@ -237,43 +200,35 @@ void add_limit(CLI::App& command, QueueCommandOptions& options, const char* afte
 }
 
 template <class Run>
-void add_change(CLI::App& queue, Chosen& chosen, const char* name, const char* help, bool of_log,
-                std::string_view done, std::string_view would, Run run) {
-  auto options = std::make_shared<QueueCommandOptions>();
-  CLI::App& command = *queue.add_subcommand(name, help);
-  add_filter(command, *options, of_log);
-  command.add_flag("--all", options->all, "All of them");
-  command.add_flag("--dry-run", options->dry_run, "Only count them");
-  if (std::string_view(name) == "cancel") {
-    command.add_option("--reason", options->reason, "What the log says about them")->type_name("TEXT");
-  }
-  when_chosen_to_change(
-      command, chosen, options,
-      [run, done, would](Storage& storage, const QueueCommandOptions& given, Change& change) {
-        require_choice(given);
+void add_change(CLI::App& queue, Chosen& chosen, const FilterCommand& words, bool of_log, Run run) {
+  add_filter_command<QueueCommandOptions>(
+      queue, chosen, words,
+      [of_log](CLI::App& command, QueueCommandOptions& options) { add_filter(command, options, of_log); },
+      [run](Storage& storage, const QueueCommandOptions& given, Change& change) {
         QueueAdmin admin = stepping(storage, change);
-        change.begin();
-        const std::int64_t events = run(admin, given);
-        change.done(events);
-        say(given, events, done, would);
-        return 0;
+        return run(admin, given);
       });
 }
 
 void add_changes(CLI::App& queue, Chosen& chosen) {
   using Options = QueueCommandOptions;
-  add_change(queue, chosen, "requeue", "Take events from their workers, and let others have them now", false,
-             "put back into the queue", "would be put back into the queue",
+  add_change(queue, chosen,
+             {"requeue", "Take events from their workers, and let others have them now",
+              "put back into the queue", "would be put back into the queue"},
+             false,
              [](QueueAdmin& admin, const Options& o) { return admin.requeue(filter_of(o), o.dry_run); });
-  add_change(queue, chosen, "cancel", "Take events out of the queue, into the log as FAILED", false,
-             "cancelled", "would be cancelled", [](QueueAdmin& admin, const Options& o) {
+  add_change(queue, chosen,
+             {"cancel", "Take events out of the queue, into the log as FAILED", "cancelled",
+              "would be cancelled", "What the log says about them"},
+             false, [](QueueAdmin& admin, const Options& o) {
                return admin.cancel(filter_of(o), o.reason, o.dry_run);
              });
-  add_change(queue, chosen, "release", "Let events out of quarantine", false, "let out of quarantine",
-             "would be let out of quarantine",
-             [](QueueAdmin& admin, const Options& o) { return admin.release(filter_of(o), o.dry_run); });
-  add_change(queue, chosen, "replay", "Publish finished events again", true, "published again",
-             "would be published again",
+  add_change(
+      queue, chosen,
+      {"release", "Let events out of quarantine", "let out of quarantine", "would be let out of quarantine"},
+      false, [](QueueAdmin& admin, const Options& o) { return admin.release(filter_of(o), o.dry_run); });
+  add_change(queue, chosen,
+             {"replay", "Publish finished events again", "published again", "would be published again"}, true,
              [](QueueAdmin& admin, const Options& o) { return admin.replay(filter_of(o), o.dry_run); });
 }
 

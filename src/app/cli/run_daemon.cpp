@@ -10,6 +10,7 @@
 #include "app/cli/service_manager.hpp"
 #include "app/cli/signals.hpp"
 #include "app/daemon/daemon.hpp"
+#include "app/daemon/dashboard.hpp"
 #include "core/what_of.hpp"
 #include "core/wording.hpp"
 
@@ -132,8 +133,14 @@ int run_daemon(config::DaemonConfig config, const RunOptions& options) {
   if (daemon.failure() == nullptr) {
     std::cout << "postrider: " << options.what << ' ' << daemon.url() << ", storage "
               << daemon.storage().name();
-    if (!daemon.ready())
-      std::cout << ", which does not answer yet: waiting for it (" << daemon.phase_text() << ')';
+    if (!daemon.ready()) {
+      std::cout << ", which does not answer yet: "
+                << (daemon.config().storage.wait ? "waiting for it (" : "it is not waited for (")
+                << daemon.phase_text() << ')';
+    }
+    const auto& server = daemon.config().server;
+    if (server.management && server.dashboard && !daemon::dashboard_assets().empty())
+      std::cout << ", dashboard " << daemon.url() << "/ui";
     std::cout << std::endl;
     watch(signals, options, daemon, log);
   }

@@ -2,6 +2,7 @@
 // The command line, its manual, its completions and its documents say the same.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -9,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "app/api/access.hpp"
 #include "app/cli/cli_fixture.hpp"
 #include "app/cli/command_tree.hpp"
 #include "app/cli/exit_codes.hpp"
@@ -20,6 +22,7 @@
 #include "postrider/open.hpp"
 #include "storage/outbox_store.hpp"
 #include "support/places.hpp"
+#include "support/temp_dir.hpp"
 
 namespace postrider::cli {
 namespace {
@@ -36,7 +39,7 @@ std::string content(const fs::path& path) {
 CommandText program() {
   CLI::App app{"Postrider", "postrider"};
   Chosen chosen;
-  add_all_commands(app, chosen, "postrider test");
+  add_all_commands(app, chosen, {.version = "test"});
   return describe(app);
 }
 
@@ -79,6 +82,8 @@ TEST_F(JsonTest, EveryCommandThatHasAnOutputFormatSpeaksJson) {
       {"postrider publish", {"T"}},
       {"postrider bench", {"--events", "5"}},
       {"postrider outbox show", {"dead1"}},
+      {"postrider outbox requeue", {"--all"}},
+      {"postrider outbox cancel", {"--all", "--dry-run"}},
       {"postrider outbox purge", {"--older-than", "1d"}},
       {"postrider dead show", {"dead1"}},
       {"postrider dead replay", {"--all", "--dry-run"}},
@@ -99,6 +104,7 @@ TEST_F(JsonTest, EveryCommandThatHasAnOutputFormatSpeaksJson) {
       {"postrider projections resume", {"p"}},
       {"postrider store append", {"T"}},
       {"postrider spill show", {dir_.path().string()}},
+      {"postrider config check", {"-c", dir_.file("p.toml")}},
       {"postrider config print", {"-c", dir_.file("p.toml")}},
   };
   CommandLine line;
@@ -137,6 +143,70 @@ TEST(SelfDescription, TheReferenceInTheDocumentsIsTheOneOfTheProgram) {
   ASSERT_NE(at, std::string::npos) << "docs/cli.md has no place for it";
   EXPECT_EQ(document.substr(at + begin.size()), reference(program()))
       << "put it right with: postrider reference, behind the line " << begin;
+}
+
+/// The command lines in a text, word by word: "postrider token create --name NAME". What follows in small
+/// letters, and is no command, is the text again.
+std::vector<std::vector<std::string>> commands_in(const std::string& text, const CommandText& all) {
+  std::vector<std::vector<std::string>> found;
+  const std::regex start("postrider (?=[a-z])");
+  for (std::sregex_iterator at(text.begin(), text.end(), start), end; at != end; ++at) {
+    std::istringstream words(text.substr(static_cast<std::size_t>(at->position()) + 10));
+    std::vector<std::string> command;
+    const CommandText* group = &all;
+    bool ended = false;
+    for (std::string word; !ended && words >> word;) {
+      ended = std::string_view(".,;:)").find(word.back()) != std::string_view::npos;
+      if (ended) word.pop_back();
+      const auto one = std::find_if(group->commands.begin(), group->commands.end(),
+                                    [&](const CommandText& each) { return each.path.back() == word; });
+      const bool is_value = !command.empty() && command.back().starts_with('-');
+      const bool is_name = std::all_of(word.begin(), word.end(), [](char c) { return c >= 'A' && c <= 'Z'; });
+      if (one != group->commands.end()) {
+        group = &*one;
+      } else if (!word.starts_with('-') && !is_value && !is_name && !command.empty()) {
+        break;
+      }
+      command.push_back(word);
+    }
+    found.push_back(std::move(command));
+  }
+  return found;
+}
+
+TEST(SelfDescription, CommandsThatAreAdvisedCanBeTyped) {
+  std::vector<std::string> texts;
+  for (const Explanation& one : explanations()) texts.emplace_back(one.advice);
+  const test::TempDir folder;
+  const auto hint_of = [&](const auto& run) {
+    try {
+      run();
+    } catch (const Error& error) {
+      const std::string text = error.what();
+      texts.push_back(text.substr(std::min(text.find("Hint: "), text.size())));
+    }
+  };
+  const api::TokenRecord record{.name = "me", .sha256 = std::string(64, 'a')};
+  hint_of([&] { (void)api::read_tokens(folder.file("none")); });
+  hint_of([&] { (void)api::remove_token(folder.file("tokens"), "me"); });
+  api::add_token(folder.file("tokens"), record);
+  hint_of([&] { api::add_token(folder.file("tokens"), record); });
+  hint_of([&] { (void)api::remove_token(folder.file("tokens"), "somebody"); });
+  api::Access access(Clock::system());
+  access.use(std::vector<api::TokenRecord>{});
+  texts.push_back(access.decide({}, api::Role::viewer).problem.hint);
+  std::size_t tried = 0;
+  for (const std::string& text : texts) {
+    for (std::vector<std::string> command : commands_in(text, program())) {
+      CLI::App app{"Postrider", "postrider"};
+      Chosen chosen;
+      add_all_commands(app, chosen, {.version = "test"});
+      std::reverse(command.begin(), command.end());
+      ++tried;
+      EXPECT_NO_THROW(app.parse(command)) << text;
+    }
+  }
+  EXPECT_GE(tried, 12U);
 }
 
 TEST(SelfDescription, HelpAndManualSayEveryCommandOptionAndExitCode) {

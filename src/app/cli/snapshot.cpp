@@ -22,7 +22,7 @@ Snapshot take_snapshot(Storage& storage) {
   snapshot.schema_version = schema.from;
   snapshot.schema_needed = schema.to;
   if (!snapshot.schema_fits()) return snapshot;
-  snapshot.outbox = OutboxAdmin(storage.outbox_admin_store()).counts();
+  snapshot.outbox = OutboxAdmin(storage).counts();
   snapshot.queue = QueueAdmin(storage).counts();
   snapshot.head = storage.stream_store().head();
   snapshot.log_head = EventLog(storage).head();

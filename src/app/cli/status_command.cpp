@@ -6,6 +6,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "app/api/json_values.hpp"
 #include "app/api/record_json.hpp"
 #include "app/api/relay_api.hpp"
 #include "app/cli/admin_options.hpp"
@@ -112,7 +113,7 @@ void print_screen(std::ostream& out, const Snapshot& now, bool colour) {
   line("outbox       ", std::to_string(now.outbox.pending) + " pending (" +
                             std::to_string(now.outbox.retrying) + " retrying), " +
                             std::to_string(now.outbox.done) + " done, " + std::to_string(now.outbox.dead) +
-                            " dead; " + age_text(now.outbox.oldest_pending));
+                            " dead; " + age_text(now.outbox.oldest_undelivered));
   line("queue        ", std::to_string(now.queue.pending) + " pending, " + std::to_string(now.queue.delayed) +
                             " delayed, " + std::to_string(now.queue.processing) + " in progress (" +
                             std::to_string(now.queue.abandoned) + " abandoned), " +
@@ -130,7 +131,7 @@ void print_screen(std::ostream& out, const Snapshot& now, bool colour) {
 
 std::string rendered(Storage& storage, Format format, bool colour) {
   const Snapshot snapshot = take_snapshot(storage);
-  if (format == Format::json) return json::serialize(snapshot_json(snapshot)) + "\n";
+  if (format == Format::json) return api::serialized(snapshot_json(snapshot)) + "\n";
   std::ostringstream out;
   print_screen(out, snapshot, colour);
   return out.str();
@@ -149,7 +150,7 @@ int watch(const StatusOptions& options) {
       if (!error.retryable() && !error.connection_lost() && error.code() != ErrorCode::unavailable) throw;
       text =
           options.format == Format::json
-              ? json::serialize(json::object{{"storage", storage->name()}, {"error", what_of(error)}}) + "\n"
+              ? api::serialized(json::object{{"storage", storage->name()}, {"error", what_of(error)}}) + "\n"
               : what_of(error) + "\n";
     }
     // In one piece, so that the screen does not flicker.

@@ -38,6 +38,9 @@ class StoreTail {
   StoreTail(const Database& database, const TailOptions& options)
       : store_(*database.storage), format_(options.format) {
     at_ = store_.head();
+    if (at_ == Position{})
+      std::cerr << "postrider: the event store is empty. Hint: --from outbox shows what 'postrider publish' "
+                   "writes\n";
     if (options.lines == 0) return;
     std::vector<StoredEvent> newest;
     EventStream events = store_.read(Query::all(), {.limit = options.lines, .backwards = true});

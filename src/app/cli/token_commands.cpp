@@ -32,7 +32,7 @@ struct TokenOptions : AdminOptions {
 std::string token_file_of(const TokenOptions& options) {
   if (!options.file.empty()) return options.file;
   if (!options.config.empty()) {
-    std::string file = config::read_daemon_config(options.config).config.server.token_file;
+    std::string file = config::read_config_of("server", options.config).server.token_file;
     if (!file.empty()) return file;
   }
   throw Error(ErrorCode::invalid_argument, "cannot tell which file of tokens is meant",

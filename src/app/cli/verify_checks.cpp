@@ -174,7 +174,7 @@ std::vector<Check> queue_checks(const Inspector& inspector) {
           "queue.order", "D", "events of a key are with one worker", "ordering_key",
           "{event_queue} where status = 1 and ordering_key is not null and {us:lease_until} > {now} group by "
           "ordering_key having count(distinct owner) > 1",
-          "stop one of the workers, then: postrider queue requeue --id …"),
+          "stop one of the workers, then: postrider queue requeue --id ID"),
       no_rows("log.ids", "C", "no event of the queue is finished twice", "id",
               "{event_log} group by id having count(*) > 1", "the index is damaged: rebuild it"),
       no_rows("log.numbers", "E", "no number of the log twice", "seq",
@@ -185,7 +185,7 @@ std::vector<Check> queue_checks(const Inspector& inspector) {
                 "the log was restored from an older backup, or emptied: rebuild the projection"),
       no_rows("projections.live", "F", "one version of a projection is live at most", "name",
               "{event_projection} where live = {true} group by name having count(*) > 1",
-              "ProjectionAdmin::switch_to makes one live"),
+              "its program makes one live (ProjectionAdmin::switch_to)"),
   };
 }
 
@@ -194,7 +194,8 @@ std::vector<Check> relay_checks() {
       not_above("relay.position", "E", "no pair is beyond the end of the store",
                 "(select max(last_position) from {outbox_topic_progress})",
                 "(select max(position) from {events})",
-                "the store was restored from an older backup: postrider topics rewind"),
+                "the store was restored from an older backup: postrider topics rewind --topic NAME "
+                "--publisher NAME --to POSITION"),
       no_rows("relay.epochs", "F", "epochs are not negative", "topic",
               "{outbox_topic_progress} where epoch < 0", by_hand),
       no_rows("store.positions", "E", "positions begin at 1 or later", "position",
@@ -230,7 +231,8 @@ std::vector<Check> number_checks(const Inspector& inspector) {
 /// PostgreSQL takes nothing but JSON into these columns.
 std::vector<Check> json_checks() {
   const char* const mend =
-      "another program has written it. Dead letters: postrider dead edit; the rest dies by itself when it is "
+      "another program has written it. Dead letters: postrider dead edit ID; the rest dies by itself when it "
+      "is "
       "tried";
   return {no_rows("outbox.readable", "A", "payloads and headers are JSON", "event_id",
                   "{outbox_event} where status <> 1 and ((payload is not null and not json_valid(payload)) "

@@ -9,6 +9,7 @@
 
 #include "app/sinks/sink_kinds.hpp"
 #include "core/what_of.hpp"
+#include "core/without_prefix.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider::config {
@@ -22,10 +23,7 @@ void checked(const Section& section, std::string_view name, const Run& run) {
   try {
     run();
   } catch (const Error& error) {
-    constexpr std::string_view prefix = "postrider: ";
-    std::string_view message = error.what();
-    if (message.starts_with(prefix)) message.remove_prefix(prefix.size());
-    section.refuse(name, message);
+    section.refuse(name, without_prefix(error.what()));
   }
 }
 
@@ -241,12 +239,12 @@ void check_names(Source& source, const DaemonConfig& config) {
     }
   }
   for (std::size_t i = 0; i < config.outbox.routes.size(); ++i) {
-    check(Section(source, "outbox.routes[" + std::to_string(i) + "]"), "sink", config.outbox.routes[i].sink);
+    const std::string& sink = config.outbox.routes[i].sink;
+    if (!sink.empty()) check(Section(source, "outbox.routes[" + std::to_string(i) + "]"), "sink", sink);
   }
 }
 
-ReadConfig read_all(ConfigFile file, const char* const* environment) {
-  Source source(std::move(file), environment);
+ReadConfig read_all(Source source) {
   ReadConfig result;
   DaemonConfig& config = result.config;
   read_storage(source, config.storage);
@@ -257,9 +255,12 @@ ReadConfig read_all(ConfigFile file, const char* const* environment) {
   read_relay(source, config.relay);
   read_outbox(source, config.outbox);
   read_others(source, config);
-  source.finish();
   check_names(source, config);
+  source.finish();
   result.effective = source.effective();
+  for (const Effective& one : result.effective) {
+    if (!one.where.empty()) config.places.emplace(one.table + "." + one.name, one.where);
+  }
   return result;
 }
 
@@ -272,12 +273,25 @@ bool RouteConfig::matches(const Event& event) const {
 }
 
 ReadConfig read_daemon_config(const std::string& path, const char* const* environment) {
-  return read_all(ConfigFile::read(path), environment);
+  return read_all(Source(ConfigFile::read(path), environment));
 }
 
 ReadConfig parse_daemon_config(std::string_view text, const std::string& name,
                                const char* const* environment) {
-  return read_all(ConfigFile::parse(text, name), environment);
+  return read_all(Source(ConfigFile::parse(text, name), environment));
+}
+
+DaemonConfig read_config_of(std::string table, const std::string& path) {
+  Source source(ConfigFile::read(path), nullptr);
+  source.resolve_only(std::move(table));
+  return read_all(std::move(source)).config;
+}
+
+DaemonConfig parse_config_of(std::string table, std::string_view text, const std::string& name,
+                             const char* const* environment) {
+  Source source(ConfigFile::parse(text, name), environment);
+  source.resolve_only(std::move(table));
+  return read_all(std::move(source)).config;
 }
 
 std::vector<std::string> changed_options(const std::vector<Effective>& before,

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -98,6 +99,8 @@ struct DaemonConfig {
   std::string node_name{};
   LogLevel log_level = LogLevel::info;
   std::vector<SinkConfig> sinks{};
+  /// Where an option stands: "shop.toml, line 7" for "server.listen". Not those that have their defaults.
+  std::map<std::string, std::string> places{};
 };
 
 /// A configuration that was read, and how it came to be.
@@ -106,12 +109,18 @@ struct ReadConfig {
   std::vector<Effective> effective;
 };
 
-/// Throws Error(invalid_argument) that names the line, or Error(unavailable) for a file that cannot be read.
-/// `environment` as main gets it; null: the process's own.
+/// Throws Error(invalid_argument) that names all lines that are refused, or Error(unavailable) for a file
+/// that cannot be read. `environment` as main gets it; null: the process's own.
 [[nodiscard]] ReadConfig read_daemon_config(const std::string& path,
                                             const char* const* environment = nullptr);
 [[nodiscard]] ReadConfig parse_daemon_config(std::string_view text, const std::string& name,
                                              const char* const* environment = nullptr);
+
+/// For those who need no more than one table, "storage": the secrets of all others are not read, but what is
+/// misspelt is refused.
+[[nodiscard]] DaemonConfig read_config_of(std::string table, const std::string& path);
+[[nodiscard]] DaemonConfig parse_config_of(std::string table, std::string_view text, const std::string& name,
+                                           const char* const* environment = nullptr);
 
 /// Of two readings of a configuration, the options that differ: "relay.workers".
 [[nodiscard]] std::vector<std::string> changed_options(const std::vector<Effective>& before,

@@ -18,6 +18,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr std::array<const char*, 1> no_environment{nullptr};
 const std::string storage = "[storage]\nurl = \"sqlite:x.db\"\n";
@@ -131,10 +132,63 @@ TEST(DaemonConfig, RefusesWhatDoesNotFitTogether) {
               HasSubstr("line 4: spill.folders is refused: one is empty"));
   EXPECT_THAT(refusal("[storage]\nurl = \"sqlite:x\"\nschema = \"a b\"\n"),
               HasSubstr("line 3: storage.schema"));
+  EXPECT_THAT(
+      refusal(storage + "[sinks.a-b]\ntype = \"file\"\npath = \"x\"\n[sinks.a_b]\ntype = \"file\"\npath = "
+                        "\"y\"\n"),
+      AllOf(HasSubstr("line 6: sinks.a_b is refused: the environment variable POSTRIDER_SINKS_A_B_TYPE would "
+                      "stand for an option of [sinks.a-b] as well"),
+            Not(HasSubstr("reasons"))));
   EXPECT_THAT(refusal(storage + "[rely]\n"), EndsWith("did you mean relay?"));
   EXPECT_THAT(
       refusal(storage + "[relay.topics.t]\npublishers = [\"LogPublisher\"]\nexact-tags = [\"nothing\"]\n"),
       HasSubstr("exact-tags"));
+}
+
+TEST(DaemonConfig, WhoNeedsTheDatabaseAloneNeedsNoSecretOfOthers) {
+  const std::string secrets = R"([server]
+tls-certificate = "${env:DAEMON_CONFIG_NOBODY}"
+tls-key = "${file:/no/such}"
+[sinks.hook]
+type = "file"
+path = "${file:/no/such}"
+[relay.topics.t]
+publishers = ["${env:DAEMON_CONFIG_NOBODY}", "hook"]
+)";
+  const auto storage_of = [](const std::string& text) {
+    return parse_config_of("storage", text, "p.toml", no_environment.data()).storage;
+  };
+  EXPECT_THAT(refusal(storage + secrets), HasSubstr("'/no/such' cannot be read")) << "serve needs all";
+  EXPECT_EQ(storage_of(storage + secrets).url, "sqlite:x.db");
+  const auto refused = [&](const std::string& text) {
+    try {
+      (void)storage_of(text);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("taken");
+  };
+  EXPECT_THAT(refused("[storage]\nurl = \"${file:/no/such}\"\n"),
+              HasSubstr("storage.url is refused: the file '/no/such' cannot be read"));
+  EXPECT_THAT(refused(storage + secrets + "batch-sise = 3\n"), EndsWith("did you mean batch-size?"));
+  EXPECT_THAT(refused(storage + "[relay]\nlease-ms = 1000\nheartbeat-ms = 500\n"),
+              HasSubstr("a third of lease-ms"))
+      << "what has no reference is judged";
+}
+
+TEST(DaemonConfig, SaysAllThatIsWrongAtOnce) {
+  EXPECT_THAT(refusal("[storag]\nurl = \"sqlite:x.db\"\n[server]\nmetrics = 1\ndashbord = true\n"),
+              ::testing::StrEq("postrider: p.toml is refused for 4 reasons:\n"
+                               "  p.toml, line 1: there is no table 'storag'. Hint: did you mean storage?\n"
+                               "  p.toml, line 4: server.metrics cannot be '1': it must be true or false\n"
+                               "  p.toml, line 5: there is no option 'dashbord' in [server]. Hint: did you "
+                               "mean dashboard?\n"
+                               "  storage.url is refused: it is missing. Hint: write url = "
+                               "\"sqlite:postrider.db\" or postgresql://… below [storage]"));
+  EXPECT_THAT(refusal("[storage]\nurl = \"${file:/no/such}\"\n"), Not(HasSubstr("it is missing")));
+  std::string many = storage;
+  for (int i = 0; i < 25; ++i) many += "x" + std::to_string(i) + " = 1\n";
+  EXPECT_THAT(refusal(many),
+              AllOf(HasSubstr("line 22: "), Not(HasSubstr("line 23: ")), EndsWith("and 5 more")));
 }
 
 TEST(DaemonConfig, PrintsWhatItWouldRead) {

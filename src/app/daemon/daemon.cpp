@@ -18,6 +18,7 @@
 #include "app/http/static_body.hpp"
 #include "core/option_check.hpp"
 #include "core/what_of.hpp"
+#include "core/without_prefix.hpp"
 #include "postrider/error.hpp"
 #include "postrider/open.hpp"
 
@@ -29,17 +30,48 @@ using config::DaemonConfig;
 
 constexpr Duration ready_timeout = std::chrono::seconds{3};
 
+/// What is wrong with an option is told with the line that it stands in.
+template <class Run>
+auto placed(const DaemonConfig& config, const std::string& option, const Run& run) {
+  try {
+    return run();
+  } catch (const Error& error) {
+    const auto place = config.places.find(option);
+    if (place == config.places.end()) throw;
+    throw Error(error.code(), place->second + ": " + option + " is refused", without_prefix(error.what()));
+  }
+}
+
 std::unique_ptr<Storage> open_storage(const DaemonConfig& config, const LogCallback& log) {
   StorageOptions options = config.storage.options;
   // What a client has been told to send again may still get through: longer than a request takes.
   options.io_timeout = std::max<Duration>(options.io_timeout, 2 * config.server.request_timeout);
   options.log = log;
-  return open(config.storage.url, options);
+  return placed(config, "storage.url", [&] { return open(config.storage.url, options); });
+}
+
+/// A node without a name is called by its host and process, everywhere.
+DaemonConfig with_node_name(DaemonConfig config) {
+  if (config.node_name.empty()) config.node_name = process_name();
+  return config;
 }
 
 http::ListenAddress listen_address(const DaemonConfig& config) {
   const bool guarded = !config.server.tls_certificate.empty() && !config.server.token_file.empty();
-  return http::parse_listen(config.server.listen, guarded);
+  return placed(config, "server.listen", [&] { return http::parse_listen(config.server.listen, guarded); });
+}
+
+/// What needs no database, before one is made.
+DaemonConfig checked(DaemonConfig config) {
+  (void)listen_address(config);
+  return config;
+}
+
+http::Problem no_event_log() {
+  return {.status = 404,
+          .code = "not-found",
+          .detail = "the Event Log API is not switched on here",
+          .hint = "write enabled = true below [eventlog] of the configuration, and start the server again"};
 }
 
 std::string no_answer_of(const Storage& storage) {
@@ -49,7 +81,7 @@ std::string no_answer_of(const Storage& storage) {
 }  // namespace
 
 Daemon::Daemon(DaemonConfig config, LogCallback log)
-    : config_(std::move(config)),
+    : config_(with_node_name(checked(std::move(config)))),
       log_(guarded(std::move(log))),
       storage_(open_storage(config_, log_)),
       sinks_(config_.sinks, log_),
@@ -57,10 +89,12 @@ Daemon::Daemon(DaemonConfig config, LogCallback log)
       figures_(*storage_, metrics_, Clock::system()),
       access_(Clock::system()),
       store_(*storage_, {.metrics = &metrics_, .log = log_}),
-      live_([this] { return json::serialize(overview()); }, Clock::system()),
+      live_([this] { return api::serialized(overview()); }, Clock::system()),
       spill_(config_.spill.folders, Clock::system()) {
   const http::ListenAddress address = listen_address(config_);
-  if (!config_.server.token_file.empty()) load_tokens(config_.server.token_file);
+  if (!config_.server.token_file.empty()) {
+    placed(config_, "server.token-file", [&] { load_tokens(config_.server.token_file); });
+  }
   if (config_.eventlog.enabled) {
     event_log_.emplace(
         *storage_,
@@ -82,6 +116,7 @@ Daemon::Daemon(DaemonConfig config, LogCallback log)
                                              .tls_certificate = config_.server.tls_certificate,
                                              .tls_key = config_.server.tls_key,
                                              .allowed_hosts = std::move(hosts),
+                                             .public_hosts = config_.server.allowed_hosts,
                                              .log = log_});
   vitals_.emplace(*server_, engines_);
 }
@@ -94,7 +129,22 @@ void Daemon::add_routes(http::Router& router) {
   using http::Lane;
   using http::Reply;
   using http::Request;
-  if (event_log_) event_log_->add_routes(router);
+  if (event_log_) {
+    event_log_->add_routes(router);
+  } else {
+    // Whoever expects it there is told why it is not.
+    for (const char* const pattern : {"/v1/events", "/v1/events/{id}"}) {
+      for (const http::Method method : {http::Method::get, http::Method::post}) {
+        router.add(
+            {.method = method,
+             .pattern = pattern,
+             .lane = Lane::direct,
+             .body_limit = 1,
+             .admit = [](const Request&) { return std::optional(no_event_log()); },
+             .handler = [](const Request&, const Reply& reply) { reply(to_response(no_event_log())); }});
+      }
+    }
+  }
   router.add({.pattern = "/livez", .lane = Lane::direct, .handler = [](const Request&, const Reply& reply) {
                 reply({.body = R"({"status":"ok"})"});
               }});
@@ -110,7 +160,7 @@ void Daemon::add_routes(http::Router& router) {
                 .handler = [this](const Request& request, const Reply& reply) {
                   const api::Access::Verdict verdict = access_.decide(request, api::Role::viewer);
                   reply(verdict.caller
-                            ? http::Response{.body = metrics_.text(),
+                            ? http::Response{.body = metrics_text(),
                                              .content_type = metrics::PrometheusMetrics::content_type}
                             : to_response(verdict.problem));
                 }});
@@ -132,6 +182,13 @@ void Daemon::add_routes(http::Router& router) {
                            .live = &live_,
                            .spill = &spill_}),
         host);
+}
+
+std::string Daemon::metrics_text() {
+  for (const SinkHealth& sink : sinks_.health()) {
+    metrics_.record_sink(sink.name, sink.type, sink.up(), sink.counts.circuit_open, sink.counts.failures);
+  }
+  return metrics_.text();
 }
 
 json::object Daemon::overview() {
@@ -176,6 +233,7 @@ void Daemon::begin_work() {
 }
 
 void Daemon::stop_engines() {
+  if (!config_.outbox.enabled && !config_.relay.enabled) return engines_.stop();  // nobody sends
   Duration patience = Duration::zero();
   if (config_.outbox.enabled) patience = std::max(patience, config_.outbox.options.drain_timeout);
   if (config_.relay.enabled) patience = std::max(patience, config_.relay.options.stop_timeout);
@@ -225,7 +283,9 @@ std::string Daemon::phase_text() const {
     case StorageStarter::State::trying: {
       // One attempt takes as long as the pool is patient; what went wrong is known before.
       const std::string trouble = storage_->pool_stats().trouble;
-      return trouble.empty() ? "starting" : "waiting for the database: " + trouble;
+      if (trouble.empty()) return "starting";
+      return (config_.storage.wait ? "waiting for the database: " : "the only attempt is under way: ") +
+             trouble;
     }
     case StorageStarter::State::waiting:
       return "waiting for the database: " + starter->trouble();
@@ -247,22 +307,26 @@ std::string Daemon::url() const {
 
 http::Response Daemon::ready_response(const http::Request& request) {
   bool database = false;
+  bool all = false;
   std::string why = phase_text();
   if (ready()) {
     try {
       storage_->ping();
       database = true;
-      why = "ready";
+      // A database that answers may still take nothing: it is read-only, or full.
+      all = !event_log_ || !event_log_->failing();
+      why = all ? "ready" : "the events that clients send cannot be stored";
     } catch (const Error& error) {
       log_(LogLevel::warning, "postrider: not ready: " + what_of(error));
       why = no_answer_of(*storage_);
     }
   }
   // What is behind us is not for everybody.
-  const bool verbose = api::query_value(request, "verbose").has_value() &&
+  const bool verbose = std::any_of(request.query.begin(), request.query.end(),
+                                   [](const auto& one) { return one.first == "verbose"; }) &&
                        access_.decide(request, api::Role::viewer).caller.has_value();
   if (!verbose) {
-    if (database) return {.body = R"({"status":"ready"})"};
+    if (all) return {.body = R"({"status":"ready"})"};
     return to_response(api::not_ready(ready()     ? why
                                       : stopping_ ? "the server is stopping"
                                                   : "the server waits for the database (" +
@@ -271,7 +335,7 @@ http::Response Daemon::ready_response(const http::Request& request) {
   json::array sinks;
   for (const SinkHealth& sink : sinks_.health()) sinks.push_back(sink_json(sink));
   return api::json_response(
-      {{"status", database ? "ready" : "not-ready"},
+      {{"status", all ? "ready" : "not-ready"},
        {"phase", why},
        {"database", database},
        {"storage", storage_->name()},
@@ -280,13 +344,14 @@ http::Response Daemon::ready_response(const http::Request& request) {
        {"eventLog", config_.eventlog.enabled},
        {"ledPairs", engines_.relay() == nullptr || !ready() ? 0 : engines_.relay()->led()},
        {"sinks", std::move(sinks)}},
-      database ? 200 : 503);
+      all ? 200 : 503);
 }
 
 void Daemon::reload(const DaemonConfig& config) {
   server_->reload_tls();
   // A server that others can reach never loses its tokens by an edited file.
   if (!config.server.token_file.empty()) load_tokens(config.server.token_file);
+  sinks_.revive();
 }
 
 }  // namespace postrider::daemon

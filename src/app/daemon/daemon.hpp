@@ -62,8 +62,8 @@ class Daemon {
   [[nodiscard]] std::size_t connections() const { return server_->stats().connections; }
   [[nodiscard]] const config::DaemonConfig& config() const noexcept { return config_; }
 
-  /// Takes over what can be changed while running: tokens, certificate and key. Throws Error for what is none
-  /// of these: then all stays as it is.
+  /// Takes over what can be changed while running: tokens, certificate and key. Sinks that were switched off
+  /// by their receivers are tried again. Throws Error for what is none of these: then all stays as it is.
   void reload(const config::DaemonConfig& config);
 
  private:
@@ -72,6 +72,7 @@ class Daemon {
   /// What works on the tables.
   void begin_work();
   void stop_engines();
+  [[nodiscard]] std::string metrics_text();
   [[nodiscard]] boost::json::object overview();
   [[nodiscard]] http::Response ready_response(const http::Request& request);
 

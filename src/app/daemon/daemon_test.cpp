@@ -4,8 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <boost/json.hpp>
+#include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <set>
 
 #include "app/http/socket_client_fixture.hpp"
@@ -88,7 +93,7 @@ sink = "out"
     publisher.publish(tx, {placed, both, other, nobodys});
     tx.commit();
   }
-  OutboxAdmin admin(database_->storage().outbox_admin_store());
+  OutboxAdmin admin(database_->storage());
   ASSERT_TRUE(eventually([&] {
     const OutboxCounts counts = admin.counts();
     return counts.done == 3 && counts.dead == 1;
@@ -101,6 +106,89 @@ sink = "out"
   ASSERT_TRUE(dead.has_value());
   EXPECT_EQ(dead->status, EventStatus::dead) << "what no route takes is not lost";
   EXPECT_THAT(dead->last_error, HasSubstr("no route takes an event of type 'Unknown'"));
+}
+
+TEST_P(DaemonTest, ASinkThatIsAwayHoldsUpNoOtherAndIsSeen) {
+  std::vector<std::string> lines;
+  std::mutex mutex;
+  const auto told = [&](std::string_view text) {
+    const std::scoped_lock lock(mutex);
+    return std::count_if(lines.begin(), lines.end(),
+                         [&](const std::string& line) { return line.find(text) != std::string::npos; });
+  };
+  Daemon daemon(config::parse_daemon_config(config(R"(
+[sinks.broken]
+type = "file"
+path = ")" + folder_.file("missing/broken.jsonl") +
+                                                   R"("
+[outbox]
+poller-interval-ms = 20
+[[outbox.routes]]
+sink = "out"
+[[outbox.routes]]
+sink = "broken"
+[[outbox.routes]]
+sink = "other"
+)"),
+                                            "test.toml", no_environment.data())
+                    .config,
+                [&](LogLevel, std::string_view line) {
+                  const std::scoped_lock lock(mutex);
+                  lines.emplace_back(line);
+                });
+  daemon.start();
+  const Event event = Event::json("Placed", "{}");
+  {
+    Transaction tx = database_->storage().begin();
+    Outbox(database_->storage()).publish(tx, event);
+    tx.commit();
+  }
+  const auto metrics = [&] { return ask(daemon, "GET", "/metrics").body; };
+  const auto failures = [&] {
+    const std::string name = "postrider_sink_failures_total{sink=\"broken\",type=\"file\"} ";
+    const std::string text = metrics();
+    const std::size_t at = text.find(name);
+    return at == std::string::npos ? 0 : std::stoi(text.substr(at + name.size()));
+  };
+  ASSERT_TRUE(eventually([&] { return failures() >= 3; }));
+  const std::multiset<std::string> once{event.id().str()};
+  EXPECT_EQ(ids_in("out.jsonl"), once) << "no copy at each retry";
+  EXPECT_EQ(ids_in("other.jsonl"), once) << "it is behind the one that is away";
+  EXPECT_THAT(metrics(), HasSubstr("postrider_sink_up{sink=\"broken\",type=\"file\"} 0\n"));
+  EXPECT_THAT(metrics(), HasSubstr("postrider_sink_up{sink=\"out\",type=\"file\"} 1\n"));
+  EXPECT_THAT(metrics(), HasSubstr("postrider_sink_circuit_open{sink=\"out\",type=\"file\"} 0\n"));
+  EXPECT_EQ(told("sink 'broken' does not take events"), 1);
+  ASSERT_TRUE(eventually([&] {
+    const json::value outbox =
+        json::parse(ask(daemon, "GET", "/api/overview").body).at("figures").at("outbox");
+    return outbox.at("retrying").to_number<int>() == 1 &&
+           outbox.at("oldestUndeliveredSeconds").to_number<double>() > 1 &&
+           outbox.at("lastError").is_string();
+  }));
+  OutboxAdmin admin(database_->storage());
+  EXPECT_THAT(admin.find(event.id()).value().last_error, HasSubstr("sink broken: "));
+  ASSERT_TRUE(std::filesystem::create_directory(folder_.file("missing")));
+  ASSERT_TRUE(eventually([&] { return admin.counts().done == 1; }));
+  EXPECT_TRUE(daemon.stop());
+  for (const char* file : {"out.jsonl", "missing/broken.jsonl", "other.jsonl"}) {
+    EXPECT_EQ(ids_in(file), once) << file;
+  }
+  EXPECT_EQ(told("sink 'broken' takes events again"), 1);
+}
+
+TEST_P(DaemonTest, ANodeWithoutANameIsCalledByItsProcess) {
+  const auto daemon = make(config("[relay.topics.all]\npublishers = [\"StatisticsPublisher\"]\n"));
+  daemon->start();
+  ASSERT_TRUE(eventually([&] { return daemon->ready(); }));
+  const auto overview = json::parse(ask(*daemon, "GET", "/api/overview").body);
+  ASSERT_TRUE(overview.at("node").at("name").is_string()) << overview;
+  const std::string name = overview.at("node").at("name").as_string().c_str();
+  EXPECT_THAT(name, ::testing::EndsWith("/" + std::to_string(::getpid())));
+  const auto nodes = [&] { return json::parse(ask(*daemon, "GET", "/api/nodes").body); };
+  EXPECT_EQ(nodes().at("thisNode").at("name").as_string(), name);
+  ASSERT_TRUE(eventually([&] { return nodes().at("leases").as_array().size() == 1; }));
+  EXPECT_THAT(nodes().at("leases").at(0).at("node").as_string().c_str(), ::testing::StartsWith(name + "/"));
+  EXPECT_TRUE(daemon->stop());
 }
 
 TEST_P(DaemonTest, CountsWhatIsAppendedThroughItsApi) {
@@ -248,6 +336,47 @@ TEST_P(DaemonTest, TokensAreAskedForAndReadAgain) {
   daemon->reload(config::parse_daemon_config(with_tokens, "x", no_environment.data()).config);
   EXPECT_EQ(ask(*daemon, "GET", "/api/topics", bearer).status, 401) << "revoked";
   EXPECT_TRUE(daemon->stop());
+}
+
+TEST_P(DaemonTest, IsNotReadyWhenEventsOfClientsCannotBeStored) {
+  const auto daemon = make(config("[eventlog]\nenabled = true\n"));
+  daemon->start();
+  ASSERT_TRUE(eventually([&] { return daemon->ready(); }));
+  EXPECT_EQ(ask(*daemon, "GET", "/readyz").status, 200);
+  Transaction tx = database_->storage().begin();
+  tx.execute("DROP TABLE " + database_->table("event_log_entries"));
+  tx.commit();
+  const std::string event = R"({"applicationId":"a","processName":"P","processStatus":"PROCESS_STEP"})";
+  EXPECT_EQ(SocketClient(daemon->port()).ask("POST", "/v1/events", event).value().status, 503);
+  EXPECT_EQ(ask(*daemon, "GET", "/readyz").status, 503) << "the database answers, and takes nothing";
+}
+
+TEST_P(DaemonTest, WhereNothingIsSentNoSinkIsBlamedAtTheEnd) {
+  std::vector<std::string> lines;
+  std::mutex mutex;
+  Daemon daemon(
+      config::parse_daemon_config(config("[eventlog]\nenabled = true\n"), "test.toml", no_environment.data())
+          .config,
+      [&](LogLevel, std::string_view line) {
+        const std::scoped_lock lock(mutex);
+        lines.emplace_back(line);
+      });
+  daemon.start();
+  ASSERT_TRUE(eventually([&] { return daemon.ready(); }));
+  EXPECT_TRUE(daemon.stop());
+  for (const std::string& line : lines) EXPECT_THAT(line, ::testing::Not(HasSubstr("has not answered")));
+}
+
+TEST_P(DaemonTest, SaysThatTheEventLogIsNotSwitchedOn) {
+  const auto daemon = make(config(""));
+  daemon->start();
+  for (const HttpAnswer& answer :
+       {ask(*daemon, "GET", "/v1/events"), ask(*daemon, "GET", "/v1/events/7"),
+        ask(*daemon, "POST", "/v1/events"),
+        SocketClient(daemon->port()).ask("POST", "/v1/events/batch", std::string(100, ' ')).value()}) {
+    EXPECT_EQ(answer.status, 404) << answer.head;
+    EXPECT_THAT(answer.body, HasSubstr("[eventlog]"));
+  }
 }
 
 POSTRIDER_FOR_EACH_BACKEND(DaemonTest);

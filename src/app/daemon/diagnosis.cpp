@@ -12,6 +12,8 @@ namespace {
 
 /// Younger than this, waiting is normal.
 constexpr Duration patience = std::chrono::seconds{60};
+/// … but what was tried and not taken is no news for a shorter time.
+constexpr Duration patience_with_retries = std::chrono::seconds{10};
 /// Of findings of the same kind so many are told; the last then says how many more there are.
 constexpr std::size_t told_of_each = 5;
 
@@ -142,6 +144,25 @@ void look_at_pairs(const Figures& figures, Findings& findings) {
   }
 }
 
+void look_at_outbox(const OutboxCounts& outbox, Findings& findings) {
+  const bool retrying = outbox.retrying > 0;
+  if (outbox.pending == 0 || outbox.oldest_undelivered < (retrying ? patience_with_retries : patience))
+    return;
+  std::string text = std::to_string(outbox.pending) +
+                     (outbox.pending == 1 ? " event waits" : " events wait") +
+                     " in the outbox, the oldest for " + span_of(outbox.oldest_undelivered);
+  if (!retrying) {
+    findings.add(Cause::outbox_waits, std::move(text),
+                 "see that a node with [outbox] enabled = true runs, and that its sinks are healthy");
+    return;
+  }
+  text += "; " + std::to_string(outbox.retrying) + (outbox.retrying == 1 ? " was" : " were") +
+          " not taken and " + (outbox.retrying == 1 ? "is" : "are") + " being retried";
+  if (!outbox.last_error.empty()) text += ", the last error: " + outbox.last_error;
+  findings.add(Cause::outbox_waits, std::move(text),
+               "look after the receiver; they are tried again by themselves");
+}
+
 }  // namespace
 
 std::string_view to_string(Cause cause) noexcept {
@@ -193,12 +214,7 @@ std::vector<Finding> diagnose(const Figures* figures, const std::vector<SinkHeal
                  "end it there, or: select pg_terminate_backend(" + std::to_string(blocker.pid) + ")");
   }
   look_at_pairs(*figures, findings);
-  if (figures->outbox.pending > 0 && figures->outbox.oldest_pending >= patience) {
-    findings.add(Cause::outbox_waits,
-                 std::to_string(figures->outbox.pending) + " events wait in the outbox, the oldest for " +
-                     span_of(figures->outbox.oldest_pending),
-                 "see that a node with [outbox] enabled = true runs, and that its sinks are healthy");
-  }
+  look_at_outbox(figures->outbox, findings);
   if (figures->queue.pending > 0 && figures->queue.oldest_pending >= patience) {
     findings.add(Cause::queue_waits,
                  std::to_string(figures->queue.pending) + " events wait in the queue, the oldest for " +

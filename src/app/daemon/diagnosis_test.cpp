@@ -126,13 +126,28 @@ std::vector<Case> cases() {
       {"OutboxWaits",
        [](Figures& f, auto&) {
          f.outbox.pending = 9;
-         f.outbox.oldest_pending = 3h;
+         f.outbox.oldest_undelivered = 3h;
        },
        Cause::outbox_waits, "9 events wait in the outbox, the oldest for 3 h"},
       {"AYoungBacklogIsNormal",
        [](Figures& f, auto&) {
          f.outbox.pending = 9;
-         f.outbox.oldest_pending = 59s;
+         f.outbox.oldest_undelivered = 59s;
+       },
+       std::nullopt, "all is moving"},
+      {"WhatIsRetriedDoesNotMove",
+       [](Figures& f, auto&) {
+         f.outbox = {.pending = 45,
+                     .retrying = 44,
+                     .oldest_undelivered = 30s,
+                     .last_error = "kafka:9092: connection refused"};
+       },
+       Cause::outbox_waits,
+       "45 events wait in the outbox, the oldest for 30 s; 44 were not taken and are being retried, the last "
+       "error: kafka:9092: connection refused"},
+      {"OneRetryIsNormal",
+       [](Figures& f, auto&) {
+         f.outbox = {.pending = 1, .retrying = 1, .oldest_undelivered = 9s, .last_error = "busy"};
        },
        std::nullopt, "all is moving"},
       {"QueueWaits",
@@ -156,6 +171,13 @@ TEST_P(DiagnosisTest, NamesTheCause) {
   EXPECT_EQ(findings.empty() ? std::nullopt : std::optional(findings.front().cause), GetParam().cause);
   EXPECT_THAT(stuck_line(findings), HasSubstr(GetParam().text));
   for (const Finding& finding : findings) EXPECT_FALSE(finding.hint.empty()) << finding.text;
+}
+
+TEST(SinkHealth, AnAbsenceThatNobodyHasSeenForLongIsHistory) {
+  EXPECT_TRUE((SinkHealth{.name = "s"}).up());
+  EXPECT_FALSE((SinkHealth{.name = "s", .healthy = false}).up());
+  EXPECT_FALSE((SinkHealth{.name = "s", .trouble = "away", .counts = {.since_failure = 10min}}).up());
+  EXPECT_TRUE((SinkHealth{.name = "s", .trouble = "away", .counts = {.since_failure = 11min}}).up());
 }
 
 TEST(Diagnosis, BeforeTheFirstLookThePhaseIsTold) {

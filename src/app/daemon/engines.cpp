@@ -1,52 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/daemon/engines.hpp"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
+
+#include "app/daemon/routes.hpp"
 
 namespace postrider::daemon {
 namespace {
 
 using config::DaemonConfig;
-using config::RouteConfig;
 
-/// Where an event of the outbox goes.
-class Routes {
- public:
-  Routes(const DaemonConfig::Outbox& config, const SinkSet& sinks)
-      : unrouted_is_dead_(config.unrouted_is_dead) {
-    for (const RouteConfig& route : config.routes) {
-      routes_.push_back({route, sink_listener(sinks.at(route.sink)), route.sink});
-    }
-  }
-  Outcome operator()(const Event& event, const Delivery& delivery) const {
-    std::vector<std::string_view> sent;
-    for (const Entry& entry : routes_) {
-      // Two routes may lead the same event to the same place.
-      if (!entry.route.matches(event) || std::find(sent.begin(), sent.end(), entry.sink) != sent.end())
-        continue;
-      // One that is away holds the event back for all: those before it get it again, with the same id.
-      Outcome outcome = entry.listener(event, delivery);
-      if (outcome.kind() != Outcome::Kind::done) return outcome;
-      sent.push_back(entry.sink);
-    }
-    if (sent.empty() && unrouted_is_dead_) {
-      return Outcome::dead("no route takes an event of type '" + event.type() + "', aggregate '" +
-                           event.aggregate_type() + "', tenant '" + event.tenant_id() + "'");
-    }
-    return Outcome::done();
-  }
-
- private:
-  struct Entry {
-    RouteConfig route;
-    Listener listener;
-    std::string sink;
-  };
-  std::vector<Entry> routes_;
-  bool unrouted_is_dead_;
-};
+std::shared_ptr<Routes> routes_of(const DaemonConfig::Outbox& config, const SinkSet& sinks) {
+  std::vector<Routes::Route> routes;
+  for (const config::RouteConfig& route : config.routes) routes.push_back({route, sinks.at(route.sink)});
+  return std::make_shared<Routes>(routes, Routes::Options{.unrouted_is_dead = config.unrouted_is_dead,
+                                                          .max_attempts = config.options.retry_max_attempts});
+}
 
 }  // namespace
 
@@ -70,7 +40,9 @@ Engines::Engines(Storage& storage, const DaemonConfig& config, SinkSet& sinks,
     options.metrics = &metrics;
     options.log = log;
     outbox_ = std::make_unique<Outbox>(storage, std::move(options));
-    outbox_->on_all(Routes(config.outbox, sinks));
+    outbox_->on_all([routes = routes_of(config.outbox, sinks)](const Event& event, const Delivery& delivery) {
+      return (*routes)(event, delivery);
+    });
   }
 }
 

@@ -46,7 +46,7 @@ void FigureBoard::look() noexcept {
     auto figures = std::make_shared<Figures>();
     figures->at = clock_.now();
     try {
-      figures->outbox = OutboxAdmin(storage_.outbox_admin_store()).counts();
+      figures->outbox = OutboxAdmin(storage_).counts();
       figures->queue = QueueAdmin(storage_).counts();
       figures->pairs = RelayAdmin(storage_).list();
       figures->leaders = RelayAdmin(storage_).leaders();
@@ -58,9 +58,8 @@ void FigureBoard::look() noexcept {
     }
     metrics_.record_database(figures->database_up);
     if (figures->database_up) {
-      const OutboxCounts& outbox = figures->outbox;
       const QueueCounts& queue = figures->queue;
-      metrics_.record_outbox(outbox.pending, outbox.retrying, outbox.dead, outbox.oldest_pending);
+      metrics_.record_outbox(figures->outbox);
       metrics_.record_queue(queue.pending, queue.delayed, queue.processing, queue.abandoned,
                             queue.quarantined, queue.oldest_pending);
       for (const PairStatus& pair : figures->pairs) {

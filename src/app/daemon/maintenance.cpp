@@ -42,7 +42,7 @@ void Maintenance::stop() {
 
 bool Maintenance::purge_some() {
   metrics::Removed removed;
-  OutboxAdmin outbox(storage_.outbox_admin_store());
+  OutboxAdmin outbox(storage_);
   if (outbox_.purge_done_after) {
     removed.outbox +=
         outbox.purge({.status = EventStatus::done, .older_than = *outbox_.purge_done_after, .at_most = some});

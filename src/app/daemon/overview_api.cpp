@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 #include <utility>
 
+#include "app/api/counts_json.hpp"
 #include "app/api/json_values.hpp"
 #include "app/api/record_json.hpp"
 #include "app/api/relay_api.hpp"
@@ -44,17 +45,8 @@ json::object figures_json(const Figures& figures) {
   json::array leaders;
   for (const LeaderStatus& leader : figures.leaders) leaders.push_back(api::leader_json(leader));
   return {{"at", time_text(figures.at)},
-          {"outbox", json::object{{"pending", figures.outbox.pending},
-                                  {"retrying", figures.outbox.retrying},
-                                  {"done", figures.outbox.done},
-                                  {"dead", figures.outbox.dead},
-                                  {"oldestPendingSeconds", seconds(figures.outbox.oldest_pending)}}},
-          {"queue", json::object{{"pending", figures.queue.pending},
-                                 {"delayed", figures.queue.delayed},
-                                 {"processing", figures.queue.processing},
-                                 {"abandoned", figures.queue.abandoned},
-                                 {"quarantined", figures.queue.quarantined},
-                                 {"oldestPendingSeconds", seconds(figures.queue.oldest_pending)}}},
+          {"outbox", api::counts_json(figures.outbox)},
+          {"queue", api::counts_json(figures.queue)},
           {"store", json::object{{"head", static_cast<std::int64_t>(figures.head)}}},
           {"pairs", pairs_json(figures.pairs)},
           {"leaders", std::move(leaders)}};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/daemon/sink_set.hpp"
 
+#include "core/without_prefix.hpp"
 #include "postrider/error.hpp"
 #include "postrider/publishers.hpp"
 
@@ -12,10 +13,7 @@ std::shared_ptr<Sink> make(const config::SinkConfig& config, const LogCallback& 
   try {
     return config.make(log);
   } catch (const Error& error) {
-    constexpr std::string_view prefix = "postrider: ";
-    std::string_view message = error.what();
-    if (message.starts_with(prefix)) message.remove_prefix(prefix.size());
-    throw Error(error.code(), "sinks." + config.name + " is refused", message);
+    throw Error(error.code(), "sinks." + config.name + " is refused", without_prefix(error.what()));
   }
 }
 
@@ -47,9 +45,13 @@ std::shared_ptr<Publisher> SinkSet::publisher(const std::string& name) {
 std::vector<SinkHealth> SinkSet::health() const {
   std::vector<SinkHealth> all;
   for (const auto& [name, entry] : sinks_) {
-    all.push_back({name, entry.sink->healthy(), entry.type, entry.sink->trouble()});
+    all.push_back({name, entry.sink->healthy(), entry.type, entry.sink->trouble(), entry.sink->counts()});
   }
   return all;
+}
+
+void SinkSet::revive() {
+  for (const auto& [name, entry] : sinks_) entry.sink->revive();
 }
 
 void SinkSet::close() noexcept {

@@ -29,6 +29,8 @@ class SinkSet {
   [[nodiscard]] std::shared_ptr<Publisher> publisher(const std::string& name);
 
   [[nodiscard]] std::vector<SinkHealth> health() const;
+  /// Those whose receivers have said that they want no events any more are sent to again.
+  void revive();
   /// Ends what is being sent, for a stop that must not wait.
   void close() noexcept;
 

@@ -33,7 +33,8 @@ json::object unreadable(const std::string& folder, const std::exception& error) 
           {"oldestSeconds", nullptr},
           {"files", json::array()},
           {"rings", json::array()},
-          {"gaps", json::array()}};
+          {"gaps", json::array()},
+          {"missing", json::array()}};
 }
 
 }  // namespace

@@ -50,6 +50,29 @@ TEST(SpillBoard, ReportsEachFolderAndNamesTheOneThatIsNotThere) {
   }
 }
 
+TEST(SpillBoard, NumbersThatNoLineHasAreMissing) {
+  const test::TempDir dir;
+  std::string lines;
+  for (const logger::SpillSeq seq : {1, 2, 4, 7})
+    logger::append_spill_line(lines, seq, R"("applicationId":"a","idempotencyKey":"k")");
+  std::ofstream(dir.file("eventlog-spillover.jsonl")) << lines << "{\"applicationId\":\"another\"}\n";
+  std::ofstream(dir.file("eventlog-spillover.dead.jsonl")) << "{\"status\":400}\n";
+  std::ofstream(dir.file("file")) << "x";
+  ManualClock clock;
+  SpillBoard board({dir.path().string(), dir.file("file")}, clock);
+  const json::object all = board.reports();
+  const json::value& report = all.at("folders").at(0);
+  EXPECT_EQ(report.at("missing"), json::parse(R"([{"first":3,"end":4},{"first":5,"end":7}])"));
+  EXPECT_EQ(report.at("gaps"), json::array()) << "nobody gave them up";
+  EXPECT_EQ(report.at("replayedUpTo"), 0);
+  EXPECT_EQ(report.at("waiting"), 5);
+  EXPECT_EQ(report.at("files").at(0).at("events"), 1) << "a dead letter is one";
+  EXPECT_EQ(report.at("files").at(0).at("foreign"), 0);
+  EXPECT_EQ(report.at("files").at(1).at("waiting"), 5) << "as above";
+  EXPECT_THAT(std::string(all.at("folders").at(1).at("error").as_string()),
+              HasSubstr("it is a file, not a folder"));
+}
+
 TEST(SpillBoard, HazardManyWhoAskReadTheDiskOnce) {
   const test::TempDir dir;
   spill(dir, 1);

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "app/api/json_values.hpp"
@@ -96,7 +97,38 @@ std::string timestamp_of(std::string_view members) {
   return time != nullptr && time->is_string() ? std::string(time->get_string()) : std::string();
 }
 
+using Span = SpillGaps::Gap;
+
+/// Adds a number; one that follows the last one makes its span longer.
+void add_number(std::vector<Span>& spans, SpillSeq seq) {
+  constexpr std::size_t most = 100'000;  // of a file whose numbers mean nothing
+  if (!spans.empty() && spans.back().end == seq) {
+    ++spans.back().end;
+  } else if (spans.size() < most) {
+    spans.push_back({seq, seq + 1});
+  }
+}
+
+/// What none of them covers, between the first and the last.
+std::vector<Span> holes_between(std::vector<Span> spans) {
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.first < b.first; });
+  std::vector<Span> holes;
+  SpillSeq end = spans.empty() ? 0 : spans.front().first;
+  for (const Span& span : spans) {
+    if (span.first > end) holes.push_back({end, span.first});
+    end = std::max(end, span.end);
+  }
+  return holes;
+}
+
+json::array json_of(const std::vector<Span>& spans) {
+  json::array list;
+  for (const Span& span : spans) list.push_back({{"first", span.first}, {"end", span.end}});
+  return list;
+}
+
 struct Lines {
+  std::vector<Span> numbers{};
   std::uint64_t events = 0;
   std::uint64_t waiting = 0;
   std::uint64_t foreign = 0;
@@ -111,6 +143,7 @@ struct Lines {
       case SpillLine::Kind::ours:
         if (events++ == 0) first = parsed.seq;
         last = parsed.seq;
+        add_number(numbers, parsed.seq);
         if (parsed.seq >= cursor && waiting++ == 0) oldest = timestamp_of(parsed.members);
         break;
       case SpillLine::Kind::foreign:
@@ -153,7 +186,7 @@ Lines count_lines(SpillFolder& folder, int handle, SpillSeq cursor) {
 }
 
 json::value seq_or_null(const Lines& lines, SpillSeq seq) {
-  return lines.events == 0 ? json::value(nullptr) : json::value(seq);
+  return lines.numbers.empty() ? json::value(nullptr) : json::value(seq);
 }
 
 /// What a file is for, in a word.
@@ -223,22 +256,20 @@ Ring count_ring(SpillFolder& folder, int handle) {
   return ring;
 }
 
-}  // namespace
-
-json::object spill_report(const std::string& path, TimePoint now) {
-  if (!fs::is_directory(path)) {
-    throw Error(ErrorCode::invalid_argument, "cannot look into " + path, "there is no such folder",
-                "name the logger's spillover_path");
-  }
-  ReadOnlyFolder folder(path);
+std::vector<std::string> names_in(SpillFolder& folder, const std::string& path) {
   std::vector<std::string> names;
   if (const int error = folder.list(names); error != 0) {
     throw Error(ErrorCode::unavailable, "cannot look into " + path, std::strerror(-error));  // NOLINT
   }
+  return names;
+}
+
+/// What was read of files of these names.
+json::object look_into(SpillFolder& folder, const std::string& path, const std::vector<std::string>& names,
+                       TimePoint now) {
   SpillCheckpoint checkpoint(folder);
   const SpillSeq cursor = checkpoint.load().value_or(SpillCursor{}).seq;
-  SpillGaps gaps(folder);
-  gaps.load();
+  std::vector<Span> spans;
   json::array files;
   json::array rings;
   std::uint64_t waiting = 0;
@@ -263,8 +294,12 @@ json::object spill_report(const std::string& path, TimePoint now) {
     } else if (name.starts_with(segment_prefix) && name.ends_with(segment_suffix)) {
       const bool replayed = name == active_name || name == replay_name || number_in(name).has_value();
       Lines lines = count_lines(folder, file.get(), cursor);
-      if (!replayed) lines.waiting = 0;  // dead letters and damaged lines wait for a person
-      waiting += lines.waiting + (replayed ? lines.foreign : 0);
+      // Dead letters and damaged lines wait for a person.
+      lines.waiting = replayed ? lines.waiting + lines.foreign : 0;
+      waiting += lines.waiting;
+      if (replayed) spans.insert(spans.end(), lines.numbers.begin(), lines.numbers.end());
+      // An event within a line of another form.
+      if (name == dead_name) lines.events += std::exchange(lines.foreign, 0);
       bytes += static_cast<std::uint64_t>(size);
       const std::uint64_t all = lines.events + lines.foreign + lines.damaged;
       if (name == dead_name) dead += all;
@@ -282,20 +317,44 @@ json::object spill_report(const std::string& path, TimePoint now) {
                        {"lastSeq", seq_or_null(lines, lines.last)}});
     }
   }
-  json::array gap_list;
-  for (const SpillGaps::Gap& gap : gaps.list()) gap_list.push_back({{"first", gap.first}, {"end", gap.end}});
+  // The logger may have gone on meanwhile: what is done with now was not missing then.
+  const SpillSeq done = std::max(cursor, SpillCheckpoint(folder).load().value_or(SpillCursor{}).seq);
+  if (done > 0) spans.push_back({0, done});
+  if (checkpoint.known_end() > 0) spans.push_back({checkpoint.known_end(), checkpoint.known_end()});
+  SpillGaps gaps(folder);
+  gaps.load();
+  spans.insert(spans.end(), gaps.list().begin(), gaps.list().end());
   return {{"folder", api::shown(path)},
           {"waiting", waiting},
           {"inRings", in_rings},
           {"bytes", bytes},
           {"deadLetters", dead},
           {"quarantined", quarantined},
-          {"replayedUpTo", cursor},
+          {"replayedUpTo", cursor == 0 ? 0 : cursor - 1},
           {"oldest", api::text_or_null(oldest)},
           {"oldestSeconds", age_or_null(oldest, now)},
           {"files", std::move(files)},
           {"rings", std::move(rings)},
-          {"gaps", std::move(gap_list)}};
+          {"gaps", json_of(gaps.list())},
+          {"missing", json_of(holes_between(std::move(spans)))}};
+}
+
+}  // namespace
+
+json::object spill_report(const std::string& path, TimePoint now) {
+  if (!fs::is_directory(path)) {
+    throw Error(ErrorCode::invalid_argument, "cannot look into " + path,
+                fs::exists(path) ? "it is a file, not a folder" : "there is no such folder",
+                "name the logger's spillover_path");
+  }
+  ReadOnlyFolder folder(path);
+  constexpr int attempts = 5;
+  for (int attempt = 1;; ++attempt) {
+    const std::vector<std::string> names = names_in(folder, path);
+    json::object report = look_into(folder, path, names, now);
+    // A file that came or went between looks like events that are missing.
+    if (attempt == attempts || names_in(folder, path) == names) return report;
+  }
 }
 
 }  // namespace postrider::daemon

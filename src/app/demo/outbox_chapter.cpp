@@ -40,7 +40,7 @@ class Board {
                  "dead", "pending", "what happens");
   }
 
-  [[nodiscard]] OutboxCounts counts() const { return OutboxAdmin(storage_.outbox_admin_store()).counts(); }
+  [[nodiscard]] OutboxCounts counts() const { return OutboxAdmin(storage_).counts(); }
 
   /// `what` ends a line that stays.
   void draw(const char* what, bool stays) {
@@ -78,7 +78,7 @@ class Board {
 
 std::unordered_set<std::string> dead_letters(Storage& storage) {
   constexpr std::size_t page_size = 1000;
-  OutboxAdmin admin(storage.outbox_admin_store());
+  OutboxAdmin admin(storage);
   std::unordered_set<std::string> dead;
   std::vector<OutboxRecord> page = admin.dead_letters({}, page_size);
   while (!page.empty()) {

@@ -37,6 +37,15 @@ class ContentTest : public ::testing::Test {
         {.method = Method::get, .pattern = "/hello", .handler = [](const Request&, const Reply& reply) {
            reply({.body = "hello", .content_type = "text/plain"});
          }});
+    router.add({.method = Method::post,
+                .pattern = "/guarded",
+                .lane = Lane::write,
+                .body_limit = body_limit,
+                .admit = [](const Request& request) -> std::optional<Problem> {
+                  if (request.header("Authorization") == "me") return std::nullopt;
+                  return Problem{.status = 401, .code = "unauthorized"};
+                },
+                .handler = [](const Request&, const Reply& reply) { reply({.body = "{}"}); }});
     options_.log = [](LogLevel, std::string_view) {};
     server_ = std::make_unique<Server>(std::move(router), options_);
     server_->start();
@@ -60,6 +69,18 @@ TEST_F(ContentTest, ABodyMustBeJson) {
   EXPECT_EQ(status("Content-Type: application/json; charset=utf-8\r\n"), 200);
   EXPECT_EQ(status("Content-Type: Application/JSON\t ;charset=utf-8\r\n"), 200);
   EXPECT_EQ(status("Content-Type: application/json\r\nContent-Type: text/html\r\n"), 415);
+}
+
+TEST_F(ContentTest, WhoMayNotAskIsToldBeforeTheBodyIsRead) {
+  SocketClient stranger(server_->port());
+  ASSERT_TRUE(
+      stranger.send("POST /guarded HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: "
+                    "50000\r\n\r\n"));
+  const std::optional<HttpAnswer> refused = stranger.answer();
+  ASSERT_TRUE(refused.has_value()) << "not one byte of the body was sent";
+  EXPECT_EQ(refused->status, 401);
+  EXPECT_EQ(SocketClient(server_->port()).ask("POST", "/guarded", "{}", "Authorization: me\r\n")->status,
+            200);
 }
 
 TEST_F(ContentTest, GzipIsUnpacked) {

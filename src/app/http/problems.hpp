@@ -20,7 +20,7 @@ namespace postrider::http {
   return {.status = 413,
           .code = "body-too-large",
           .detail = "a body here has at most " + std::to_string(limit) + " bytes, unpacked",
-          .hint = "send fewer events at once"};
+          .hint = "send a batch in parts; a single event needs shorter texts"};
 }
 
 /// Too much is going on.

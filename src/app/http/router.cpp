@@ -84,27 +84,30 @@ void Router::add(Route route) {
 }
 
 Router::Match Router::find(Method method, const std::vector<std::string>& path) const {
-  const Entry* best = nullptr;
+  std::vector<const Entry*> fitting;  // all as well as the best
   std::size_t best_fit = 0;
-  std::string allowed;
   for (const auto& entry : entries_) {
     const std::optional<std::size_t> how_well = fit(entry->segments, path);
-    if (!how_well.has_value()) continue;
-    if (entry->route.method != method) {
+    if (!how_well.has_value() || (!fitting.empty() && *how_well < best_fit)) continue;
+    if (*how_well > best_fit) fitting.clear();
+    best_fit = *how_well;
+    fitting.push_back(entry.get());
+  }
+  if (fitting.empty()) return NotFound{};
+  const auto chosen = std::find_if(fitting.begin(), fitting.end(),
+                                   [&](const Entry* entry) { return entry->route.method == method; });
+  if (chosen == fitting.end()) {
+    std::string allowed;
+    for (const Entry* const entry : fitting) {
       const std::string_view name = to_string(entry->route.method);
       if (allowed.find(name) != std::string::npos) continue;
       if (!allowed.empty()) allowed += ", ";
       allowed += name;
       if (entry->route.method == Method::get) allowed += ", HEAD";
-    } else if (best == nullptr || *how_well > best_fit) {
-      best = entry.get();
-      best_fit = *how_well;
     }
-  }
-  if (best == nullptr) {
-    if (allowed.empty()) return NotFound{};
     return WrongMethod{std::move(allowed)};
   }
+  const Entry* const best = *chosen;
   Found found{&best->route, {}};
   for (std::size_t i = 0; i < path.size(); ++i) {
     const std::string& segment = best->segments[i];
@@ -134,19 +137,51 @@ std::optional<Target> parse_target(std::string_view target) {
   return parsed;
 }
 
-bool host_is_allowed(std::string_view host, const std::vector<std::string>& hosts) {
-  const auto authority = boost::urls::parse_authority(boost::urls::string_view(host.data(), host.size()));
-  if (!authority.has_value() || authority->has_userinfo()) return false;
-  std::string name(authority->host());
-  if (name.starts_with('[') && name.ends_with(']')) name = name.substr(1, name.size() - 2);
-  return std::any_of(hosts.begin(), hosts.end(),
-                     [&](const std::string& allowed) { return equal_ignoring_case(allowed, name); });
+namespace {
+
+/// Host and port as a URL has them; nothing when it is none, or somebody's.
+struct Place {
+  std::string host;  ///< without brackets
+  std::string port;  ///< empty: its scheme's
+};
+
+std::optional<Place> parse_place(std::string_view text) {
+  const auto authority = boost::urls::parse_authority(boost::urls::string_view(text.data(), text.size()));
+  if (!authority.has_value() || authority->has_userinfo()) return std::nullopt;
+  Place place{std::string(authority->host()), std::string(authority->port())};
+  if (place.host.starts_with('[') && place.host.ends_with(']')) {
+    place.host = place.host.substr(1, place.host.size() - 2);
+  }
+  return place;
 }
 
-bool origin_is_allowed(std::string_view origin, const std::vector<std::string>& hosts) {
+bool names_one_of(const std::vector<std::string>& hosts, const std::string& host) {
+  return std::any_of(hosts.begin(), hosts.end(),
+                     [&](const std::string& allowed) { return equal_ignoring_case(allowed, host); });
+}
+
+}  // namespace
+
+bool host_is_allowed(std::string_view host, const std::vector<std::string>& hosts) {
+  const std::optional<Place> place = parse_place(host);
+  return place.has_value() && names_one_of(hosts, place->host);
+}
+
+bool origin_is_allowed(std::string_view origin, std::string_view host,
+                       const std::vector<std::string>& public_hosts) {
   const auto url = boost::urls::parse_uri(boost::urls::string_view(origin.data(), origin.size()));
   if (!url.has_value() || !url->has_authority()) return false;
-  return host_is_allowed(std::string(url->encoded_host_and_port()), hosts);
+  std::optional<Place> page = parse_place(std::string(url->encoded_host_and_port()));
+  std::optional<Place> asked = parse_place(host);
+  if (!page.has_value()) return false;
+  // Neither names the port that its scheme has anyway.
+  const std::string_view usual = url->scheme_id() == boost::urls::scheme::https ? "443" : "80";
+  if (page->port == usual) page->port.clear();
+  if (asked.has_value() && asked->port == usual) asked->port.clear();
+  if (asked.has_value() && equal_ignoring_case(page->host, asked->host) && page->port == asked->port) {
+    return true;
+  }
+  return page->port.empty() && names_one_of(public_hosts, page->host);
 }
 
 }  // namespace postrider::http

@@ -48,6 +48,9 @@ struct Route {
   std::string pattern;          ///< "/v1/events/{id}"
   Lane lane = Lane::read;
   std::size_t body_limit = 0;  ///< bytes, unpacked; 0: the request has no body
+  /// Asked when the header is there and before the body is read, on the thread that reads sockets: why the
+  /// request is refused, if it is. Not for requests without a body, which their handler refuses as well.
+  std::function<std::optional<Problem>(const Request& request)> admit{};
   /// From a request's last byte to its answer. Not given: ServerOptions::request_timeout.
   std::optional<Duration> timeout{};
   /// What is answered when that is over. Not given: 503, `timeout`.
@@ -70,7 +73,7 @@ class Router {
     Fields parameters;
   };
   using Match = std::variant<NotFound, WrongMethod, Found>;
-  /// Fixed segments go before {names}.
+  /// Fixed segments go before {names}, whatever the method: what is under /v1/events/batch is no event.
   [[nodiscard]] Match find(Method method, const std::vector<std::string>& path) const;
 
  private:
@@ -90,9 +93,12 @@ struct Target {
 };
 [[nodiscard]] std::optional<Target> parse_target(std::string_view target);
 
-/// Whether a Host or an Origin names one of `hosts` (without ports). Browsers can be made to send requests
-/// of a foreign page to a server on loopback, but they tell by whose name.
+/// Whether a Host names one of `hosts` (without ports). Browsers can be made to send requests of a foreign
+/// page to a server on loopback, but they tell by whose name.
 [[nodiscard]] bool host_is_allowed(std::string_view host, const std::vector<std::string>& hosts);
-[[nodiscard]] bool origin_is_allowed(std::string_view origin, const std::vector<std::string>& hosts);
+/// Whether a page of this Origin was served by whom the request is for (`host`, as Host says it): another
+/// port is another server. Or under one of `public_hosts`, at its scheme's own port, by a proxy before us.
+[[nodiscard]] bool origin_is_allowed(std::string_view origin, std::string_view host,
+                                     const std::vector<std::string>& public_hosts);
 
 }  // namespace postrider::http

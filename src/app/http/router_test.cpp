@@ -45,9 +45,16 @@ TEST(Router, TellsAWrongMethodFromAWrongPath) {
   const Router routes = router();
   EXPECT_EQ(found(routes, Method::remove, {"v1", "events"}), "allow GET, HEAD, POST");
   EXPECT_EQ(found(routes, Method::post, {"v1", "events", "7"}), "allow GET, HEAD");
+  EXPECT_EQ(found(routes, Method::post, {"v1", "events", "recent"}), "allow GET, HEAD");
   EXPECT_EQ(found(routes, Method::get, {"v1", "events", ""}), "none");
   EXPECT_EQ(found(routes, Method::get, {"v1"}), "none");
   EXPECT_EQ(found(routes, Method::get, {}), "none");
+}
+
+TEST(Router, WhatHasAPathOfItsOwnIsNotFoundByAName) {
+  Router routes = router();
+  routes.add({.method = Method::post, .pattern = "/v1/events/batch"});
+  EXPECT_EQ(found(routes, Method::get, {"v1", "events", "batch"}), "allow POST");
 }
 
 TEST(Router, TheSameRouteTwiceIsAMistake) {

@@ -41,8 +41,10 @@ struct ServerOptions {
   /// PEM files; both or none. Without them there is no TLS.
   std::string tls_certificate{};
   std::string tls_key{};
-  /// What Host and Origin may say, without ports; empty: anything.
+  /// What Host may say, without ports; empty: anything. Then Origin must say the same, with its port.
   std::vector<std::string> allowed_hosts{};
+  /// What Origin may say besides: names of a proxy that asks by another Host.
+  std::vector<std::string> public_hosts{};
   LogCallback log = log_to_stderr();
 };
 

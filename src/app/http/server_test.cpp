@@ -379,9 +379,28 @@ TEST_F(ServerTest, ForeignHostsAndPagesAreRefused) {
   EXPECT_EQ(with("Host: evil.example\r\n"), 403) << "a name that was rebound to loopback";
   EXPECT_EQ(with("Host: localhost.evil.example\r\n"), 403);
   EXPECT_EQ(with("Host: \r\n"), 403);
-  EXPECT_EQ(with("Host: localhost\r\nOrigin: http://localhost:3000\r\n"), 200);
+  EXPECT_EQ(with("Host: localhost:3000\r\nOrigin: http://localhost:3000\r\n"), 200);
+  EXPECT_EQ(with("Host: localhost:3000\r\nOrigin: http://localhost:5173\r\n"), 403) << "another server";
+  EXPECT_EQ(with("Host: localhost\r\nOrigin: http://localhost:3000\r\n"), 403);
+  EXPECT_EQ(with("Host: localhost:3000\r\nOrigin: http://127.0.0.1:3000\r\n"), 403);
+  EXPECT_EQ(with("Host: localhost:80\r\nOrigin: http://localhost\r\n"), 200);
+  EXPECT_EQ(with("Host: [::1]:3000\r\nOrigin: http://[::1]:3000\r\n"), 200);
   EXPECT_EQ(with("Host: localhost\r\nOrigin: https://evil.example\r\n"), 403);
   EXPECT_EQ(with("Host: localhost\r\nOrigin: null\r\n"), 403);
+}
+
+TEST_F(ServerTest, PagesMayComeFromAProxyByItsName) {
+  options_.allowed_hosts = {"localhost", "events.example"};
+  options_.public_hosts = {"events.example"};
+  start();
+  const auto with = [&](const std::string& origin) {
+    SocketClient one = client();
+    one.send("GET /direct HTTP/1.1\r\nHost: localhost:3000\r\nOrigin: " + origin + "\r\n\r\n");
+    return one.answer().value().status;
+  };
+  EXPECT_EQ(with("https://events.example"), 200);
+  EXPECT_EQ(with("https://events.example:8443"), 403);
+  EXPECT_EQ(with("https://localhost"), 403);
 }
 
 TEST_F(ServerTest, Http10IsAnsweredAndClosed) {

@@ -212,9 +212,6 @@ void Session::on_body(beast::error_code error) {
     return;
   }
   auto& message = parser_->get();
-  for (const auto& field : message) {
-    request_.headers.emplace_back(std::string(view(field.name_string())), std::string(view(field.value())));
-  }
   request_.body = std::move(message.body().text);
   keep_alive_ = message.version() == 11 && message.keep_alive();
   stream_.expires_never();  // from here on `timer_` counts

@@ -72,6 +72,12 @@ std::optional<Problem> Session::check_header() {
   request_.path = std::move(target->path);
   request_.query = std::move(target->query);
   if (std::optional<Problem> problem = find_route()) return problem;
+  for (const auto& field : head) {
+    request_.headers.emplace_back(std::string(view(field.name_string())), std::string(view(field.value())));
+  }
+  if (route_->body_limit > 0 && route_->admit) {
+    if (std::optional<Problem> problem = route_->admit(request_)) return problem;
+  }
   return check_content();
 }
 
@@ -112,7 +118,11 @@ std::optional<Problem> Session::check_source(const std::optional<std::string>& a
                    .hint = "ask for " + hosts.front()};
   }
   const auto origin = head.find(http::field::origin);
-  if (origin != head.end() && !origin_is_allowed(view(origin->value()), hosts)) {
+  const std::string_view asked = authority.has_value() ? std::string_view(*authority)
+                                 : host != head.end()  ? view(host->value())
+                                                       : std::string_view();
+  if (origin != head.end() &&
+      !origin_is_allowed(view(origin->value()), asked, shared_.options.public_hosts)) {
     return Problem{.status = 403,
                    .code = "origin-refused",
                    .detail = "requests from foreign pages are refused",

@@ -81,8 +81,12 @@ struct PrometheusMetrics::Families {
   Gauge& outbox_retrying =
       gauge(registry, "postrider_outbox_events", "Rows of the outbox", {{"status", "retrying"}});
   Gauge& outbox_dead = gauge(registry, "postrider_outbox_events", "Rows of the outbox", {{"status", "dead"}});
-  Gauge& outbox_oldest = gauge(registry, "postrider_outbox_oldest_pending_seconds",
-                               "For how long the oldest pending event is overdue");
+  Gauge& outbox_oldest =
+      gauge(registry, "postrider_outbox_oldest_pending_seconds",
+            "For how long the oldest pending event is overdue; 0 while all wait for a retry");
+  Gauge& outbox_undelivered =
+      gauge(registry, "postrider_outbox_oldest_undelivered_seconds",
+            "How long the oldest pending event waits, since its publication when it is being retried");
 
   Gauge& queue_pending =
       gauge(registry, "postrider_queue_events", "Events in the queue", {{"status", "pending"}});
@@ -147,6 +151,21 @@ struct PrometheusMetrics::Families {
                                              .Name("postrider_relay_pair_dead_letters")
                                              .Help("Dead letters of a pair")
                                              .Register(registry);
+  prometheus::Family<Gauge>& sink_up =
+      prometheus::BuildGauge()
+          .Name("postrider_sink_up")
+          .Help("0 when a sink's receiver was away when this node last sent to it, or wants no events")
+          .Register(registry);
+  prometheus::Family<Gauge>& sink_circuit_open =
+      prometheus::BuildGauge()
+          .Name("postrider_sink_circuit_open")
+          .Help("1 while a sink is left alone after repeated failures")
+          .Register(registry);
+  prometheus::Family<Counter>& sink_failures =
+      prometheus::BuildCounter()
+          .Name("postrider_sink_failures_total")
+          .Help("Times that a sink's receiver was away when this node sent to it")
+          .Register(registry);
   Counter& removed_outbox =
       counter(registry, "postrider_maintenance_removed_total",
               "Rows that were removed because they are old or done with", {{"table", "outbox"}});
@@ -263,12 +282,12 @@ void PrometheusMetrics::observe_relay_publish(std::size_t events, Duration time)
   families_->publish_size.Observe(static_cast<double>(events));
 }
 
-void PrometheusMetrics::record_outbox(std::int64_t pending, std::int64_t retrying, std::int64_t dead,
-                                      Duration oldest) {
-  families_->outbox_pending.Set(static_cast<double>(pending - retrying));
-  families_->outbox_retrying.Set(static_cast<double>(retrying));
-  families_->outbox_dead.Set(static_cast<double>(dead));
-  families_->outbox_oldest.Set(seconds(oldest));
+void PrometheusMetrics::record_outbox(const OutboxCounts& counts) {
+  families_->outbox_pending.Set(static_cast<double>(counts.pending - counts.retrying));
+  families_->outbox_retrying.Set(static_cast<double>(counts.retrying));
+  families_->outbox_dead.Set(static_cast<double>(counts.dead));
+  families_->outbox_oldest.Set(seconds(counts.oldest_pending));
+  families_->outbox_undelivered.Set(seconds(counts.oldest_undelivered));
 }
 void PrometheusMetrics::record_queue(std::int64_t pending, std::int64_t delayed, std::int64_t processing,
                                      std::int64_t abandoned, std::int64_t quarantined, Duration oldest) {
@@ -290,6 +309,15 @@ void PrometheusMetrics::record_pair(const std::string& topic, const std::string&
 }
 void PrometheusMetrics::record_database(bool reachable) {
   families_->database.Set(reachable ? 1 : 0);
+}
+void PrometheusMetrics::record_sink(const std::string& name, const std::string& type, bool up,
+                                    bool circuit_open, std::uint64_t failures) {
+  const prometheus::Labels labels{{"sink", name}, {"type", type}};
+  const MutexLock lock(sinks_);
+  families_->sink_up.Add(labels).Set(up ? 1 : 0);
+  families_->sink_circuit_open.Add(labels).Set(circuit_open ? 1 : 0);
+  Counter& counted = families_->sink_failures.Add(labels);
+  counted.Increment(static_cast<double>(failures) - counted.Value());  // less than nothing is not counted
 }
 void PrometheusMetrics::count_removed(const Removed& removed) {
   families_->removed_outbox.Increment(static_cast<double>(removed.outbox));

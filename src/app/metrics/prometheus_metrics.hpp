@@ -5,7 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "postrider/detail/sync.hpp"
 #include "postrider/metrics.hpp"
+#include "postrider/outbox_admin.hpp"
 
 namespace postrider::metrics {
 
@@ -58,12 +60,15 @@ class PrometheusMetrics final : public MetricsExporter {
   void observe_relay_publish(std::size_t events, Duration time) override;
 
   // What is not counted but looked at; see daemon/figures.
-  void record_outbox(std::int64_t pending, std::int64_t retrying, std::int64_t dead, Duration oldest);
+  void record_outbox(const OutboxCounts& counts);
   void record_queue(std::int64_t pending, std::int64_t delayed, std::int64_t processing,
                     std::int64_t abandoned, std::int64_t quarantined, Duration oldest);
   void record_pair(const std::string& topic, const std::string& publisher, std::int64_t lag_events,
                    Duration lag, bool active, std::int64_t dead_letters);
   void record_database(bool reachable);
+  /// `failures` counts since the start, and never falls.
+  void record_sink(const std::string& name, const std::string& type, bool up, bool circuit_open,
+                   std::uint64_t failures) POSTRIDER_EXCLUDES(sinks_);
   // What the daemon does by itself; see daemon/maintenance.
   void count_removed(const Removed& removed);
   void count_maintenance_failure();
@@ -71,6 +76,7 @@ class PrometheusMetrics final : public MetricsExporter {
  private:
   struct Families;
   std::unique_ptr<Families> families_;
+  Mutex sinks_;  // two scrapes at once would count the same failures
 };
 
 }  // namespace postrider::metrics

@@ -93,6 +93,7 @@ config::SinkConfig read_sink(config::Source& source, const std::string& name) {
                    : sink.type.empty()     ? std::string("it is missing")
                                            : "there is no sink of the type '" + sink.type + "'",
                    "there are: " + all);
+    return sink;
   }
   sink.make = kind->read(section, common);
   return sink;

@@ -82,7 +82,9 @@ Verdict judge(const Failure& failure) {
       return {.code = ErrorCode::unavailable,
               .retryable = true,
               .connection_lost = true,
-              .hint = "lower StorageOptions::pool_size or raise the server's limit on connections"};
+              .hint =
+                  "lower pool-size of [storage] (StorageOptions::pool_size) or raise the server's limit on "
+                  "connections"};
     case 1045:  // ER_ACCESS_DENIED_ERROR
     case 1698:  // ER_ACCESS_DENIED_NO_PASSWORD_ERROR
       return {.code = ErrorCode::unavailable,

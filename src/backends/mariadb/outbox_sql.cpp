@@ -67,9 +67,11 @@ OutboxSql::OutboxSql(const Identifier& schema)
                  "UPDATE {table} SET status = 2, attempts = ?, last_error = ?, available_at = " POSTRIDER_NOW
                  " + INTERVAL ? MICROSECOND, owner = NULL, lease_until = NULL "
                  "WHERE event_id = ? AND token = ? AND status IN (0, 2)")),
-      later(over(table, "UPDATE {table} SET available_at = " POSTRIDER_NOW
-                        " + INTERVAL ? MICROSECOND, owner = NULL, lease_until = NULL "
-                        "WHERE event_id = ? AND token = ? AND status IN (0, 2)")),
+      later(over(table,
+                 "UPDATE {table} SET last_error = COALESCE(NULLIF(?, ''), last_error), "
+                 "available_at = " POSTRIDER_NOW
+                 " + INTERVAL ? MICROSECOND, owner = NULL, lease_until = NULL "
+                 "WHERE event_id = ? AND token = ? AND status IN (0, 2)")),
       bury(over(table,
                 "UPDATE {table} SET status = 3, attempts = ?, last_error = ?, done_at = " POSTRIDER_NOW
                 ", owner = NULL, lease_until = NULL WHERE event_id = ? AND token = ? AND status IN (0, 2)")),

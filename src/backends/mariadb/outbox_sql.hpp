@@ -31,7 +31,7 @@ struct OutboxSql {
   ListSql finish;             ///< now, token, ids
   ListSql release;            ///< token, ids
   std::string retry;          ///< attempts, error, now, delay, id, token
-  std::string later;          ///< now, delay, id, token
+  std::string later;          ///< error, now, delay, id, token
   std::string bury;           ///< attempts, error, now, id, token
   std::string log_attempt;    ///< id, token, attempt, now, owner, outcome, error
   std::string trim_attempts;  ///< id, id

@@ -111,7 +111,8 @@ struct MariadbOutboxStore::Wave {
         add_attempt(result, AttemptOutcome::retry);
         break;
       case Completion::Kind::later:
-        later.insert(later.end(), {now, Value(delay), Value(id), Value(token)});
+        errors.push_back(stored_error(result.error));
+        later.insert(later.end(), {Value(errors.back()), now, Value(delay), Value(id), Value(token)});
         break;
       case Completion::Kind::dead:
         errors.push_back(stored_error(result.error));
@@ -239,7 +240,7 @@ std::uint64_t MariadbOutboxStore::write(Link& link, const Wave& wave) const {
   }
   log_attempts(link, wave);
   changed += link.run_many(sql_.retry, 6, wave.retry);
-  changed += link.run_many(sql_.later, 4, wave.later);
+  changed += link.run_many(sql_.later, 5, wave.later);
   changed += link.run_many(sql_.bury, 5, wave.dead);
   return changed;
 }

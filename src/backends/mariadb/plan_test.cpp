@@ -35,7 +35,7 @@ class MariadbPlanTest : public MariadbPlanFixture {
     expect_plan(sql.predecessors, {"k1", "e5100", 10}, "outbox_event_key");
     expect_plan(sql.defer, {now, 101}, "PRIMARY");
     expect_plan(sql.retry, {1, "why", nullptr, 5, "e101", 1}, "outbox_event_id");
-    expect_plan(sql.later, {nullptr, 5, "e101", 1}, "outbox_event_id");
+    expect_plan(sql.later, {"x", nullptr, 5, "e101", 1}, "outbox_event_id");
     expect_plan(sql.bury, {1, "why", nullptr, "e101", 1}, "outbox_event_id");
     const std::vector<Line> trim = explain(sql.trim_attempts, {"e101", "e101"});
     ASSERT_EQ(trim.size(), 3U) << "the second reads the one row that the third finds";
@@ -72,7 +72,18 @@ class MariadbPlanTest : public MariadbPlanFixture {
     expect_plan("select event_id from " + table() + " where status = 3 order by done_at, event_id limit ?",
                 {100}, "outbox_event_finished");
     expect_plan("select * from " + table() + " where event_id = ?", {"e101"}, "outbox_event_id");
-    expect_plan("select count(*) from " + table() + " where due_lane = 0", {}, "outbox_event_due");
+    for (const std::string lane : {"0", "1"}) {
+      const std::string pending = " where due_lane = " + lane + " and due_at is not null";
+      expect_plan(
+          "select count(*), count(case when status = 2 or last_error is not null then 1 end), "
+          "min(due_at), min(case when status = 2 or last_error is not null then created_at when "
+          "available_at <= " +
+              at + " then available_at end) from " + table() + pending,
+          {now}, "outbox_event_due");
+      expect_plan("select last_error from " + table() + pending +
+                      " and last_error is not null order by due_at desc limit 1",
+                  {}, "outbox_event_due");
+    }
   }
 };
 

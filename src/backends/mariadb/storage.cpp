@@ -56,6 +56,7 @@ MariadbStorage::MariadbStorage(ConnectSettings settings, const StorageOptions& o
       outbox_(work_, schema_, clock_, name_),
       admin_(dialect()),
       outbox_search_(dialect()),
+      outbox_pending_(dialect()),
       audit_(dialect()),
       queue_admin_(dialect()),
       log_(dialect()),

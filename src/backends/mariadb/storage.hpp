@@ -17,6 +17,7 @@
 #include "storage/sql_lease_store.hpp"
 #include "storage/sql_log_store.hpp"
 #include "storage/sql_outbox_admin.hpp"
+#include "storage/sql_outbox_pending.hpp"
 #include "storage/sql_outbox_search.hpp"
 #include "storage/sql_progress_store.hpp"
 #include "storage/sql_projection_store.hpp"
@@ -39,6 +40,7 @@ class MariadbStorage final : public Storage {
   [[nodiscard]] OutboxStore& outbox_store() override { return outbox_; }
   [[nodiscard]] OutboxAdminStore& outbox_admin_store() override { return admin_; }
   [[nodiscard]] OutboxSearchStore& outbox_search_store() override { return outbox_search_; }
+  [[nodiscard]] OutboxPendingStore& outbox_pending_store() override { return outbox_pending_; }
   [[nodiscard]] QueueAdminStore& queue_admin_store() override { return queue_admin_; }
   [[nodiscard]] LogStore& log_store() override { return log_; }
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
@@ -63,6 +65,7 @@ class MariadbStorage final : public Storage {
   MariadbOutboxStore outbox_;
   SqlOutboxAdminStore admin_;
   SqlOutboxSearchStore outbox_search_;
+  SqlOutboxPendingStore outbox_pending_;
   SqlAuditStore audit_;
   SqlQueueAdminStore queue_admin_;
   SqlLogStore log_;

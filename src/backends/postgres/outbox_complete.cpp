@@ -150,6 +150,7 @@ std::size_t PostgresOutboxStore::complete(std::span<const Completion> results) {
       params.clear();
       bind_refs(params, batch);
       bind_delays(params, batch);
+      bind_errors(params, batch);
       params.timestamp(time);
       pipeline.send(sql_.later, params);
     }

@@ -2,6 +2,7 @@
 // The plan of every hot statement, prepared while the table was empty, under the settings that our own
 // transactions use: it must reach its rows through the intended index, whatever the table has grown to and
 // whether or not it was analysed.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -9,9 +10,13 @@
 
 #include "backends/postgres/outbox_store.hpp"
 #include "backends/postgres/plan_fixture.hpp"
+#include "storage/sql_outbox_admin.hpp"
 
 namespace postrider::postgres {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class OutboxPlanTest : public PlanTest {
  protected:
@@ -52,7 +57,7 @@ class OutboxPlanTest : public PlanTest {
                 {"done", &sql_->done, "'{e1,e2}', 1, NULL", {"outbox_event_pkey"}},
                 {"done_each", &sql_->done_each, "'{e1,e2}', '{1,1}', NULL", {"outbox_event_pkey"}},
                 {"retry", &sql_->retry, "'{e1}', '{1}', '{1}', '{1 s}', '{x}', NULL", {"outbox_event_pkey"}},
-                {"later", &sql_->later, "'{e1}', '{1}', '{1 s}', NULL", {"outbox_event_pkey"}},
+                {"later", &sql_->later, "'{e1}', '{1}', '{1 s}', '{x}', NULL", {"outbox_event_pkey"}},
                 {"dead", &sql_->dead, "'{e1}', '{1}', '{1}', '{x}', NULL", {"outbox_event_pkey"}},
                 {"trim_attempts", &sql_->trim_attempts, "'{e1,e2}'", {"outbox_attempt_pkey"}},
                 {"release", &sql_->release, "'{e1}', '{1}'", {"outbox_event_pkey"}},
@@ -86,6 +91,51 @@ TEST_F(OutboxPlanTest, StaysOnItsIndexesFromEmptyToAMillionRows) {
   expect_good_plans("1,000,000 rows, analysed at 10,000");
   analyze();
   expect_good_plans("1,000,000 rows, analysed");
+}
+
+/// What `counts` asks, for operators and for metrics.
+std::vector<std::string> counts_of(const test::TestDatabase& database) {
+  std::vector<std::string> asked;
+  SqlOutboxAdminStore store({.kind = BackendKind::postgres,
+                             .table_prefix = database.table(""),
+                             .run =
+                                 [&](std::string_view sql, std::span<const Value>) {
+                                   asked.emplace_back(sql);
+                                   Rows rows;
+                                   rows.rows.emplace_back(9, "1");
+                                   return rows;
+                                 },
+                             .begin = {},
+                             .from_micros = {},
+                             .to_micros = "(extract(epoch from {}) * 1000000)::bigint",
+                             .now = "clock_timestamp()",
+                             .hex = {}});
+  (void)store.counts();
+  return asked;
+}
+
+using OutboxCountsPlan = test::PostgresTest;
+
+TEST_F(OutboxCountsPlan, FinishedRowsAreNotReadToSeeWhatWaits) {
+  test::NativeConnection connection = connect();
+  const std::string table = database_->table("outbox_event");
+  run(connection, "ALTER TABLE " + table + " SET (autovacuum_enabled = off)");
+  run(connection,
+      "INSERT INTO " + table +
+          " (event_id, event_type, payload, ordering_key, status, done_at) SELECT 'e' || i, 'T', '{}', "
+          "CASE WHEN i % 8 = 0 THEN 'k' || (i / 40) END, CASE WHEN i % 100 < 98 THEN 1 ELSE i % 4 END, now() "
+          "FROM generate_series(1, 100000) AS i");
+  run(connection, "VACUUM ANALYZE " + table);
+  const std::vector<std::string> asked = counts_of(*database_);
+  ASSERT_EQ(asked.size(), 2U) << "the numbers, and the last error";
+  for (const std::string& sql : asked) {
+    const Result result(PQexec(connection.get(), ("EXPLAIN " + sql).c_str()));
+    ASSERT_EQ(result.status(), PGRES_TUPLES_OK) << PQerrorMessage(connection.get());
+    std::string plan;
+    for (int row = 0; row < result.rows(); ++row) plan += std::string(result.text(row, 0)) + "\n";
+    EXPECT_THAT(plan, HasSubstr("outbox_event_due")) << sql;
+    EXPECT_THAT(plan, Not(HasSubstr("Seq Scan"))) << sql;
+  }
 }
 
 }  // namespace

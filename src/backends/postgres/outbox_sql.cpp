@@ -184,8 +184,10 @@ OutboxSql::OutboxSql(const Identifier& schema)
                  "last_error = u.error, owner = NULL, lease_until = NULL FROM held AS u "
                  "WHERE t.event_id = u.event_id AND t.token = u.token AND t.status IN (0, 2)",
                  table, attempts)),
-      later(make("UPDATE {t} AS t SET available_at = {now:4} + u.delay, owner = NULL, lease_until = NULL "
-                 "FROM unnest($1::text[], $2::bigint[], $3::interval[]) AS u(id, token, delay) "
+      later(make("UPDATE {t} AS t SET available_at = {now:5} + u.delay, "
+                 "last_error = coalesce(nullif(u.error, ''), t.last_error), owner = NULL, lease_until = NULL "
+                 "FROM unnest($1::text[], $2::bigint[], $3::interval[], $4::text[]) "
+                 "AS u(id, token, delay, error) "
                  "WHERE t.event_id = u.id AND t.token = u.token AND t.status IN (0, 2)",
                  table)),
       dead(make(

@@ -108,6 +108,7 @@ PostgresStorage::PostgresStorage(std::string_view url, const StorageOptions& opt
           [this] { check_schema(); }),
       outbox_admin_(dialect(options.clock)),
       outbox_search_(dialect(options.clock)),
+      outbox_pending_(dialect(options.clock)),
       audit_(dialect(options.clock)),
       queue_admin_(dialect(options.clock)),
       log_(dialect(options.clock)),

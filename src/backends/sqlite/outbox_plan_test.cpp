@@ -59,15 +59,17 @@ TEST_F(SqliteHotPlan, HoldAtTenThousandAndAtAMillionAnalysedRows) {
 
 class SqliteAdminPlan : public SqlitePlan {
  protected:
-  /// The verbs' statements are explained instead of run; each gets one row of zeros as its answer.
+  /// The verbs' statements are explained instead of run; each that asks for columns gets one row of zeros.
   SqlOutboxAdminStore verbs(bool may_sort = false) {
     return SqlOutboxAdminStore({.kind = BackendKind::sqlite,
                                 .table_prefix = "postrider_",
                                 .run =
                                     [this, may_sort](std::string_view sql, std::span<const Value>) {
                                       last_ = plan(sql, may_sort);
+                                      all_ += last_;
                                       Rows rows;
-                                      rows.rows.emplace_back(17, "0");
+                                      const int columns = connection_->prepare(sql).columns();
+                                      if (columns > 0) rows.rows.emplace_back(columns, "0");
                                       return rows;
                                     },
                                 .begin = {},
@@ -79,14 +81,15 @@ class SqliteAdminPlan : public SqlitePlan {
   }
   ManualClock clock_;
   std::string last_;
+  std::string all_;
 };
 
-TEST_F(SqliteAdminPlan, CountsReadNothingButIndexes) {
+TEST_F(SqliteAdminPlan, CountsReachTheirRowsByIndexes) {
   (void)verbs().counts();
-  EXPECT_THAT(last_, HasSubstr("postrider_outbox_event_due"));
-  EXPECT_THAT(last_, HasSubstr("postrider_outbox_event_due_ordered"));
-  EXPECT_THAT(last_, HasSubstr("postrider_outbox_event_done"));
-  EXPECT_THAT(last_, HasSubstr("postrider_outbox_event_dead"));
+  EXPECT_THAT(all_, HasSubstr("postrider_outbox_event_due"));
+  EXPECT_THAT(all_, HasSubstr("postrider_outbox_event_due_ordered"));
+  EXPECT_THAT(all_, HasSubstr("postrider_outbox_event_done"));
+  EXPECT_THAT(all_, HasSubstr("postrider_outbox_event_dead"));
 }
 
 TEST_F(SqliteAdminPlan, DeadLettersComeInTheOrderOfTheirIndex) {

@@ -28,7 +28,8 @@ OutboxSql::OutboxSql(const Identifier& schema) {
   renew = update + "lease_until = ?" + if_held + " and owner is not null";
   done = update + "status = 1, done_at = ?, " + free_again + if_held;
   retry = update + "status = 2, attempts = ?, available_at = ?, last_error = ?, " + free_again + if_held;
-  later = update + "available_at = ?, " + free_again + if_held;
+  later =
+      update + "available_at = ?, last_error = coalesce(nullif(?, ''), last_error), " + free_again + if_held;
   dead = update + "status = 3, done_at = ?, attempts = ?, last_error = ?, " + free_again + if_held;
   release = update + free_again + if_held;
   log_attempt =

@@ -22,7 +22,7 @@ struct OutboxSql {
   std::string renew;  ///< lease end, id, token
   std::string done;   ///< now, id, token
   std::string retry;  ///< attempts, available, error, id, token
-  std::string later;  ///< available, id, token
+  std::string later;  ///< available, error, id, token
   std::string dead;   ///< now, attempts, error, id, token
   std::string release;        ///< id, token
   std::string log_attempt;    ///< attempt, now, outcome, error, id, token; before the row is changed

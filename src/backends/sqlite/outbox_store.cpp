@@ -172,7 +172,8 @@ std::size_t SqliteOutboxStore::complete(std::span<const Completion> results) {
           break;
         }
         case Completion::Kind::later:
-          changed += statement(result.kind, sql_.later).with(available, id, token).run();
+          changed +=
+              statement(result.kind, sql_.later).with(available, stored_error(result.error), id, token).run();
           break;
         case Completion::Kind::dead: {
           const std::string error = stored_error(result.error);

@@ -32,6 +32,7 @@ SqliteStorage::SqliteStorage(std::string_view url, const StorageOptions& options
       outbox_(options.schema, name_, clock_, writer_, readers_),
       admin_(dialect()),
       outbox_search_(dialect()),
+      outbox_pending_(dialect()),
       audit_(dialect()),
       queue_admin_(dialect()),
       log_(dialect()),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/config_file.hpp"
+#include "core/without_prefix.hpp"
 #include "logger/settings.hpp"
 #include "postrider/error.hpp"
 
@@ -35,10 +36,7 @@ void apply(const ConfigFile& file, const ConfigValue& value, std::span<const Set
   try {
     found->set(options, value.text);
   } catch (const Error& error) {
-    constexpr std::string_view prefix = "postrider: ";
-    std::string_view message = error.what();
-    if (message.starts_with(prefix)) message.remove_prefix(prefix.size());
-    file.refuse(value.line, message);
+    file.refuse(value.line, without_prefix(error.what()));
   }
 }
 

@@ -26,17 +26,21 @@ std::optional<bj::object> object_in(std::string_view body) {
   return std::move(value.get_object());
 }
 
+/// A wish for more is taken as one for this: none at all would be asked again at once.
+constexpr Duration longest_pause = std::chrono::hours{24};
+
 std::optional<Duration> pause_in(std::string_view text, TimePoint now) {
   if (text.empty()) return std::nullopt;
-  std::int64_t seconds = 0;
-  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error == std::errc{} && stop == text.data() + text.size()) {
-    return seconds < 0 || seconds > 86'400 ? std::nullopt
-                                           : std::optional<Duration>(std::chrono::seconds{seconds});
+  if (std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+    constexpr auto most = std::chrono::duration_cast<std::chrono::seconds>(longest_pause).count();
+    std::int64_t seconds = 0;
+    const bool countless = std::from_chars(text.data(), text.data() + text.size(), seconds).ec != std::errc{};
+    return std::chrono::seconds{countless ? most : std::min<std::int64_t>(seconds, most)};
   }
   const time_t date = ::curl_getdate(std::string(text).c_str(), nullptr);
   const TimePoint until{std::chrono::seconds{date}};
-  return date == -1 || until <= now ? std::nullopt : std::optional<Duration>(until - now);
+  if (date == -1 || until <= now) return std::nullopt;
+  return std::min<Duration>(until - now, longest_pause);
 }
 
 SendVerdict verdict_of(int status) {
@@ -47,8 +51,7 @@ SendVerdict verdict_of(int status) {
   return SendVerdict::transient;
 }
 
-SendItem item_of(const bj::value& result) {
-  const bj::object* const object = result.if_object();
+SendItem item_of(const bj::object* object) {
   const bj::value* const status = object == nullptr ? nullptr : object->if_contains("status");
   if (status == nullptr || !status->is_string())
     return {SendVerdict::transient, 200, "an answer without a status"};
@@ -57,6 +60,16 @@ SendItem item_of(const bj::value& result) {
   if (word != "rejected") return {SendVerdict::transient, 200, "status " + utf8_repaired(word)};
   const bj::value* const errors = object->if_contains("errors");
   return {SendVerdict::rejected, 422, errors == nullptr ? std::string("rejected") : bj::serialize(*errors)};
+}
+
+/// Of the answer to one event alone. One that says what it is called now has been stored, too: a receiver
+/// that returns the event as it has it says so by its id.
+SendItem only_item(const bj::object& answer) {
+  if (answer.contains("status")) return item_of(&answer);
+  const bj::value* const id = answer.if_contains("id");
+  const bool named = id != nullptr && (id->is_string() ? !id->get_string().empty() : id->is_number());
+  if (named) return {SendVerdict::delivered, 200, {}};
+  return {SendVerdict::transient, 200, "an answer with neither a status nor an id"};
 }
 
 const bj::value* index_of(const bj::value& result) {
@@ -71,7 +84,7 @@ std::optional<std::vector<SendItem>> items_of(const bj::array& results, std::siz
                                    [](const bj::value& result) { return index_of(result) != nullptr; });
   if (!indexed) {
     if (results.size() != events) return std::nullopt;
-    for (const bj::value& result : results) items.push_back(item_of(result));
+    for (const bj::value& result : results) items.push_back(item_of(result.if_object()));
     return items;
   }
   // An event without a result, or with two, is sent again, with its key.
@@ -84,7 +97,7 @@ std::optional<std::vector<SendItem>> items_of(const bj::array& results, std::siz
     const auto at = index->to_number<std::uint64_t>(error);
     if (error || at >= events) continue;
     items[at] = told[at] ? SendItem{SendVerdict::transient, 200, "an answer with two results for the event"}
-                         : item_of(result);
+                         : item_of(result.if_object());
     told[at] = true;
   }
   return items;
@@ -99,8 +112,8 @@ SendResult judge_answer(int status, std::string_view body, std::string_view retr
   SendResult result;
   result.verdict = verdict_of(status);
   result.status = status;
-  result.retry_after = pause_in(retry_after, now);
   if (result.verdict != SendVerdict::delivered) {
+    result.retry_after = pause_in(retry_after, now);
     result.reason =
         "HTTP " + std::to_string(status) + ": " + utf8_repaired(utf8_prefix(body, longest_reason));
     return result;
@@ -113,7 +126,16 @@ SendResult judge_answer(int status, std::string_view body, std::string_view retr
             .reason = "HTTP " + std::to_string(status) + ", but the answer is no JSON object: '" +
                       utf8_repaired(utf8_prefix(body, page_beginning)) + "'"};
   }
-  if (events < 2) return result;
+  if (events < 2) {
+    SendItem only = only_item(*object);
+    if (only.verdict == SendVerdict::delivered) return result;
+    const bool refused = only.verdict == SendVerdict::rejected;
+    return {.verdict = only.verdict,
+            .status = refused ? only.status : status,
+            .reason = refused ? std::move(only.reason)
+                              : "HTTP " + std::to_string(status) + ", but " + only.reason + ": '" +
+                                    utf8_repaired(utf8_prefix(body, page_beginning)) + "'"};
+  }
   // Without an account of each event nobody knows what was stored. They are sent again, with their keys.
   const bj::value* const results = object->if_contains("results");
   auto items =

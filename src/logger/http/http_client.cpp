@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <atomic>
+#include <cctype>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -92,7 +93,17 @@ std::string gzipped(std::string_view text) {
 
 void check(const HttpClientOptions& options) {
   const auto refuse = [](const std::string& what, const std::string& why) {
-    throw Error(ErrorCode::invalid_argument, "HttpClientOptions::" + what + " is refused", why);
+    // Whoever has written it elsewhere knows it by another name.
+    std::string in_file = what;
+    std::string variable = "EVENTLOG_";
+    for (char& c : in_file) {
+      if (c == '_' || c == '.') c = '-';
+      variable += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    }
+    throw Error(ErrorCode::invalid_argument, "HttpClientOptions::" + what + " is refused", why,
+                what == "headers" ? std::string()
+                                  : "it is " + in_file + " below [eventlog] of a file, " + variable +
+                                        " in the environment");
   };
   const auto is_http = [](const std::string& url) {
     return url.starts_with("http://") || url.starts_with("https://");
@@ -101,6 +112,7 @@ void check(const HttpClientOptions& options) {
     return text.find_first_of("\r\n") == std::string::npos;
   };
   if (!options.enabled) return;
+  if (options.base_url.empty()) refuse("base_url", "it is missing");
   if (!is_http(options.base_url)) refuse("base_url", "it must begin with http:// or https://");
   if (!options.oauth.token_url.empty() && !is_http(options.oauth.token_url)) {
     refuse("oauth.token_url", "it must begin with http:// or https://");

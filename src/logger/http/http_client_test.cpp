@@ -23,7 +23,7 @@ TEST(HttpClientTest, PostsOneOrABatchOverAKeptConnection) {
   const std::string results = R"({"results":[{"status":"created"},{"status":"duplicate"}]})";
   Peer peer([&](const PeerRequest& request, int) {
     return request.head.starts_with("POST /v1/events/batch ") ? Peer::answer(200, results)
-                                                              : Peer::answer(201, "{}");
+                                                              : Peer::answer(201, created);
   });
   HttpEventLogClient client(
       {.base_url = peer.url() + "/", .bearer_token = "secret", .headers = {{"X-Mine", "yes"}}});
@@ -59,7 +59,9 @@ TEST(HttpClientTest, EachStatusHasItsMeaning) {
                                         {500, V::transient},
                                         {502, V::transient},
                                         {503, V::transient}}) {
-    Peer peer([code = status](const PeerRequest&, int) { return Peer::answer(code, R"({"detail":"why"})"); });
+    Peer peer([code = status](const PeerRequest&, int) {
+      return Peer::answer(code, R"({"id":"17","detail":"why"})");
+    });
     const SendResult result = send_to(peer.url());
     EXPECT_EQ(result.verdict, verdict) << status;
     EXPECT_EQ(result.status, status);
@@ -79,6 +81,27 @@ TEST(HttpClientTest, ASuccessThatIsNoJsonObjectDeliversNothing) {
   EXPECT_THAT(judge_answer(200, "<html>", "", 2, {}).reason, HasSubstr("no JSON object"));
 }
 
+/// Any page may be a JSON object: a proxy's, a health check's.
+TEST(HttpClientTest, HazardASuccessThatSaysNothingOfTheEventDeliversNothing) {
+  using V = SendVerdict;
+  const auto judge = [](const char* body) { return judge_answer(200, body, "", 1, {}); };
+  for (const char* good : {created, R"({"id":"4","status":"duplicate"})", R"({"status":"created"})",
+                           R"({"id":17})", R"({"id":"17","processName":"Shop"})"}) {
+    EXPECT_EQ(judge(good).verdict, V::delivered) << good;
+  }
+  for (const char* nothing : {"{}", R"({"id":null})", R"({"id":""})", R"({"ok":true})", R"({"status":200})",
+                              R"({"status":"UP"})", R"({"id":"17","status":"later"})"}) {
+    const SendResult result = judge(nothing);
+    EXPECT_EQ(result.verdict, V::transient) << nothing;
+    EXPECT_EQ(result.status, 200);
+    EXPECT_THAT(result.reason, HasSubstr(nothing));
+  }
+  const SendResult refused = judge(R"({"status":"rejected","errors":[{"field":"/step"}]})");
+  EXPECT_EQ(refused.verdict, V::rejected);
+  EXPECT_EQ(refused.status, 422);
+  EXPECT_THAT(refused.reason, HasSubstr("/step"));
+}
+
 TEST(HttpClientTest, RetryAfterIsHeard) {
   Peer peer([](const PeerRequest&, int) { return Peer::answer(429, "", "retry-AFTER:  7 \r\n"); });
   EXPECT_EQ(send_to(peer.url()).retry_after, 7s);
@@ -86,8 +109,21 @@ TEST(HttpClientTest, RetryAfterIsHeard) {
   const auto after = [&](const char* text) { return judge_answer(503, "", text, 1, now).retry_after; };
   EXPECT_EQ(after("Sun, 06 Nov 1994 08:49:47 GMT"), 10s);
   EXPECT_EQ(after("Sun, 06 Nov 1994 08:49:27 GMT"), std::nullopt) << "past";
-  for (const char* bad : {"", "soon", "-1", "99999999999999", "1x"})
-    EXPECT_EQ(after(bad), std::nullopt) << bad;
+  for (const char* bad : {"", "soon", "-1", "1x"}) EXPECT_EQ(after(bad), std::nullopt) << bad;
+  EXPECT_EQ(after("0"), 0s);
+}
+
+TEST(HttpClientTest, HazardAWishForAVeryLongPauseIsNoneAtAll) {
+  for (const char* text :
+       {"86401", "99999999999999", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"})
+    EXPECT_EQ(judge_answer(429, "", text, 1, TimePoint{784111777s}).retry_after, 24h) << text;
+}
+
+TEST(HttpClientTest, HazardASuccessMakesAPause) {
+  EXPECT_EQ(judge_answer(200, created, "7", 1, {}).retry_after, std::nullopt);
+  EXPECT_EQ(judge_answer(200, R"({"results":[{"status":"created"},{"status":"rejected"}]})", "7", 2, {})
+                .retry_after,
+            std::nullopt);
 }
 
 TEST(HttpClientTest, EachEventOfABatchHasItsResult) {
@@ -165,7 +201,7 @@ TEST(HttpClientTest, ACancelEndsWhatIsUnderWayAndNothingElse) {
   std::promise<void> asked;
   std::atomic<bool> hangs{true};
   Peer peer([&](const PeerRequest&, int socket) {
-    if (!hangs.exchange(false)) return Peer::answer(201, "{}");
+    if (!hangs.exchange(false)) return Peer::answer(201, created);
     asked.set_value();
     char byte = 0;
     (void)!::recv(socket, &byte, 1, 0);  // until somebody gives up
@@ -222,7 +258,7 @@ TEST(HttpClientTest, AnAnswerWithoutEndIsNotRead) {
 }
 
 TEST(HttpClientTest, BodiesAreCompressedWhenAskedFor) {
-  Peer peer([](const PeerRequest&, int) { return Peer::answer(201, "{}"); });
+  Peer peer([](const PeerRequest&, int) { return Peer::answer(201, created); });
   EXPECT_EQ(send_to(peer.url(), {one}, {.gzip = true}).verdict, SendVerdict::delivered);
   const auto requests = peer.requests();
   EXPECT_THAT(requests[0].head, HasSubstr("Content-Encoding: gzip"));
@@ -251,7 +287,7 @@ TEST(HttpClientTest, OAuthTokensAreFetchedOnceAndAgainBeforeTheyEnd) {
           200, R"({"access_token":"t)" + std::to_string(tokens) + R"(","expires_in":)" + seconds + "}");
     }
     if (revoked.exchange(false)) return Peer::answer(401);
-    return Peer::answer(201, "{}");
+    return Peer::answer(201, created);
   });
   HttpClientOptions options{.base_url = peer.url()};
   options.oauth = {
@@ -283,6 +319,16 @@ TEST(HttpClientTest, OAuthWithoutItsAddressIsRefused) {
 }
 
 TEST(HttpClientTest, OptionsThatCannotBeAreRefused) {
+  try {
+    const HttpEventLogClient client({.base_url = "http://x", .oauth = {.token_url = "ftp://x"}});
+    FAIL() << "it was taken";
+  } catch (const Error& error) {
+    EXPECT_STREQ(
+        error.what(),
+        "postrider: HttpClientOptions::oauth.token_url is refused: it must begin with http:// or "
+        "https://. Hint: it is oauth-token-url below [eventlog] of a file, EVENTLOG_OAUTH_TOKEN_URL in "
+        "the environment");
+  }
   EXPECT_THROW(HttpEventLogClient({.base_url = ""}), Error);
   EXPECT_THROW(HttpEventLogClient({.base_url = "file:///etc/passwd"}), Error);
   EXPECT_THROW(HttpEventLogClient({.base_url = "http://x", .bearer_token = "a\r\nX: y"}), Error);
@@ -292,7 +338,7 @@ TEST(HttpClientTest, OptionsThatCannotBeAreRefused) {
 
 TEST(HttpClientTest, TheLoggerDeliversThroughIt) {
   Peer peer([](const PeerRequest& request, int) {
-    if (request.head.starts_with("POST /v1/events ")) return Peer::answer(201, "{}");
+    if (request.head.starts_with("POST /v1/events ")) return Peer::answer(201, created);
     std::string results;
     const auto events = std::count(request.body.begin(), request.body.end(), '{');
     for (std::ptrdiff_t i = 0; i < events; ++i)

@@ -162,6 +162,9 @@ class Peer {
 inline const OutgoingEvent one{R"("step":"1","idempotencyKey":"k1")", "k1"};
 inline const OutgoingEvent two{R"("step":"2","idempotencyKey":"k2")", "k2"};
 
+/// What the Event Log API says to one event.
+inline constexpr const char* created = R"({"id":"17","status":"created"})";
+
 inline SendResult send_to(const std::string& url, std::vector<OutgoingEvent> events = {one},
                           HttpClientOptions options = {}) {
   options.base_url = url;

@@ -26,7 +26,7 @@ struct HttpTls : ::testing::Test {
   void SetUp() override { authority.save_certificate(ca_file); }
 
   static std::string take(const PeerRequest& request, int) {
-    return request.body.empty() ? Peer::answer(400) : Peer::answer(201, "{}");
+    return request.body.empty() ? Peer::answer(400) : Peer::answer(201, created);
   }
   /// Not delivered, for this reason, and without one byte of the event or the token having gone out.
   static void expect_refused(const test::TlsIdentity& identity, const std::string& ca,
@@ -102,7 +102,7 @@ TEST_F(HttpTls, WhatAnUntrustedPeerDoesNotGetIsOnDiskAndComesWhenThePeerIsRight)
       [&](const PeerRequest& request, int) {
         if (request.head.starts_with("POST /v1/events ")) {
           if (++taken == 5) all.set();
-          return Peer::answer(201, "{}");
+          return Peer::answer(201, created);
         }
         return Peer::answer(413);  // one by one
       },

@@ -35,8 +35,10 @@ bool is_secret(std::string_view property) {
 }
 
 [[noreturn]] void refuse(const std::string& property, const std::string& why, std::string_view hint) {
-  throw Error(ErrorCode::invalid_argument, "cannot use KafkaSinkOptions::properties '" + property + "'", why,
-              hint);
+  throw Error(ErrorCode::invalid_argument,
+              "cannot use the Kafka property '" + property + "' (\"kafka." + property +
+                  "\" of the sink, KafkaSinkOptions::properties)",
+              why, hint);
 }
 
 void set(rd_kafka_conf_t* conf, const std::string& property, const std::string& value,
@@ -123,7 +125,7 @@ Conf make_conf(const KafkaSinkOptions& options, const Complaints& complaints) {
   for (const auto& [property, value] : options.properties) {
     if (std::find(not_for_users.begin(), not_for_users.end(), property) != not_for_users.end()) {
       refuse(property, "the sink sets it by itself",
-             "leave it out; brokers, topic and timeout are options of KafkaSinkOptions");
+             "leave it out; brokers, topic and timeout are options of the sink");
     }
     set(conf.get(), property, value, complaints);
   }

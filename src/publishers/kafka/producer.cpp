@@ -34,7 +34,8 @@ Producer::Producer(const rd_kafka_conf_t& conf, Complaints& complaints) : compla
   handle_.reset(rd_kafka_new(RD_KAFKA_PRODUCER, own.get(), why.data(), why.size()));
   if (handle_ == nullptr) {
     throw Error(ErrorCode::invalid_argument, "cannot make a producer for Kafka",
-                complaints_.without_secrets(why.data()), "look at KafkaSinkOptions::properties");
+                complaints_.without_secrets(why.data()),
+                "look at the Kafka properties (\"kafka.…\" of the sink, KafkaSinkOptions::properties)");
   }
   (void)own.release();  // NOLINT(bugprone-unused-return-value): it is the handle's now
 }

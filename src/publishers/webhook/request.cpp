@@ -160,7 +160,9 @@ WebhookVerdict WebhookRequest::trouble(CURLcode code) const {
   std::string why;
   if (!barred_.empty()) {
     why = barred_ +
-          " is not an address of the public internet. Hint: set allow_private if it is meant to be reached";
+          " is not an address of the public internet. Hint: allow private addresses (allow-private of the "
+          "sink, "
+          "WebhookSinkOptions::allow_private) if it is meant to be reached";
   } else {
     why = error_.front() != '\0' ? error_.data() : ::curl_easy_strerror(code);
     if (code == CURLE_PEER_FAILED_VERIFICATION) why += ". Hint: is ca_file the authority of its certificate?";

@@ -73,6 +73,11 @@ class WebhookSink final : public Sink {
   }
   const std::string& name() const noexcept override { return options_.name; }
   bool healthy() const override { return !gone_; }
+  void revive() override {
+    if (!gone_.exchange(false)) return;
+    log_(LogLevel::info, "postrider: sink '" + name() + "' is switched on again, after " + origin_ +
+                             " had answered 410 Gone");
+  }
   void close() noexcept override {
     closed_ = true;
     ::curl_multi_wakeup(multi_.get());
@@ -193,8 +198,8 @@ class WebhookSink final : public Sink {
   }
   std::string gone_text() const {
     return origin_ +
-           " has answered 410 Gone: it wants no events any more. Hint: if it does, make the sink anew "
-           "(postrider serve: start it again)";
+           " has answered 410 Gone: it wants no events any more. Hint: if it does, revive the sink "
+           "(postrider serve: kill -HUP, or systemctl reload postrider)";
   }
 
   const WebhookSinkOptions options_;

@@ -36,6 +36,7 @@ TEST_P(OutboxAdminVerbs, CountsOfAnEmptyTable) {
   EXPECT_EQ(counts.done, 0);
   EXPECT_EQ(counts.dead, 0);
   EXPECT_EQ(counts.oldest_pending, 0s);
+  EXPECT_EQ(counts.oldest_undelivered, 0s);
 }
 
 TEST_P(OutboxAdminVerbs, CountsEveryStatus) {
@@ -63,6 +64,40 @@ TEST_P(OutboxAdminVerbs, TheOldestPendingIsTheOneOverdueForLongest) {
   EXPECT_EQ(admin().counts().oldest_pending, 2s);
   publish("free", {.deliver_in = -10s});
   EXPECT_EQ(admin().counts().oldest_pending, 10s);
+}
+
+TEST_P(OutboxAdminVerbs, WhatIsRetriedWaitsSinceItWasPublished) {
+  publish("planned", {.deliver_in = 24h});
+  EXPECT_EQ(admin().counts().oldest_undelivered, 0s) << "it is not due, and nobody has tried it";
+  publish_all({"away", "fails"});
+  publish("keyed", {.key = "k"});
+  clock_.advance(90s);
+  EXPECT_EQ(admin().counts().oldest_undelivered, 90s);
+  EXPECT_EQ(admin().counts().retrying, 0);
+  EXPECT_EQ(admin().counts().last_error, "");
+  claim("n1");
+  complete(held("away"), Kind::later, 1h, 0, "the broker is away");
+  done("keyed");
+  done("fails");
+  OutboxCounts counts = admin().counts();
+  EXPECT_EQ(counts.oldest_pending, 0s) << "none is overdue";
+  EXPECT_EQ(counts.oldest_undelivered, 90s);
+  EXPECT_EQ(counts.pending, 2);
+  EXPECT_EQ(counts.retrying, 1) << "not counted as an attempt, but tried";
+  EXPECT_EQ(counts.last_error, "the broker is away");
+  clock_.advance(10s);
+  publish("later", {.key = "k"});
+  claim("n1");
+  retry("later", 2h, 1, "no such topic");
+  counts = admin().counts();
+  EXPECT_EQ(counts.oldest_undelivered, 100s);
+  EXPECT_EQ(counts.retrying, 2);
+  clock_.advance(3h);
+  claim("n1");
+  done("away");
+  counts = admin().counts();
+  EXPECT_EQ(counts.oldest_undelivered, 3h);
+  EXPECT_EQ(counts.last_error, "no such topic") << "that of a row with a key";
 }
 
 TEST_P(OutboxAdminVerbs, FindShowsTheRowAsItIs) {

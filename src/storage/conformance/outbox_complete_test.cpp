@@ -48,20 +48,20 @@ TEST_P(OutboxComplete, RetryComesBackAfterItsDelay) {
   EXPECT_EQ(record("a").last_error, "connection refused") << "stays until the next one";
 }
 
-TEST_P(OutboxComplete, LaterChangesNothingButTheTime) {
+TEST_P(OutboxComplete, LaterChangesNothingButTheTimeAndTheError) {
   publish_all({"fresh", "tried"});
   claim("n1");
   retry("tried", 0s, 2, "first");
   complete(held("fresh"), Kind::release);
   claim("n1");
-  EXPECT_EQ(complete(held("fresh"), Kind::later, 7s, 99, "unused"), 1U);
-  EXPECT_EQ(complete(held("tried"), Kind::later, 7s, 99, "unused"), 1U);
+  EXPECT_EQ(complete(held("fresh"), Kind::later, 7s, 99, "the broker is away"), 1U);
+  EXPECT_EQ(complete(held("tried"), Kind::later, 7s, 99, ""), 1U);
   EXPECT_EQ(record("fresh").status, EventStatus::fresh);
   EXPECT_EQ(record("fresh").attempts, Attempt{0});
-  EXPECT_EQ(record("fresh").last_error, "");
+  EXPECT_EQ(record("fresh").last_error, "the broker is away");
   EXPECT_EQ(record("tried").status, EventStatus::retry);
   EXPECT_EQ(record("tried").attempts, Attempt{2});
-  EXPECT_EQ(record("tried").last_error, "first");
+  EXPECT_EQ(record("tried").last_error, "first") << "without a reason, the last one stays";
   clock_.advance(7s - 1us);
   EXPECT_EQ(claim("n1"), none());
   clock_.advance(1us);

@@ -40,6 +40,14 @@ class OutboxConformance : public StoreConformance {
     insert(tx, builder.build(), row);
     tx.commit();
   }
+  /// The same for an event of the aggregate "Order".
+  void publish_order(const char* id, const char* type, const char* aggregate_id, const char* tenant) {
+    EventBuilder builder = Event::builder(type);
+    builder.id(EventId(id)).aggregate("Order", aggregate_id).tenant(tenant).json("{}");
+    Transaction tx = storage().begin();
+    insert(tx, builder.build());
+    tx.commit();
+  }
   void publish_all(const std::vector<std::string>& ids, const Row& row = {}) {
     for (const std::string& id : ids) publish(id, row);
   }

@@ -250,7 +250,9 @@ TEST_P(OutboxInsert, WithoutTablesTheErrorSaysWhatToCall) {
   const NewOutboxRow row{.event = &event};
   Transaction tx = bare.storage().begin();
   const std::string hint =
-      ". Hint: call storage->migrate() first, or set StorageOptions::schema to where the tables are";
+      ". Hint: call storage->migrate() first (postrider migrate), or set StorageOptions::schema (--schema) "
+      "to "
+      "where the tables are";
   const Error insert_error = error_of([&] { outbox.insert(tx, "n", {&row, 1}); });
   tx.rollback();
   EXPECT_EQ(insert_error.code(), ErrorCode::schema) << insert_error.what();

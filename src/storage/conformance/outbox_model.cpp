@@ -152,6 +152,7 @@ bool OutboxModel::complete(const Completion& completion, TimePoint now) {
       break;
     case Completion::Kind::later:
       row->available = now + completion.delay;
+      if (!completion.error.empty()) row->error = completion.error;
       break;
     case Completion::Kind::dead:
       row->status = EventStatus::dead;

@@ -88,16 +88,9 @@ TEST_P(OutboxSearchVerbs, PagesMayEndBetweenRowsOfTheSameTime) {
 }
 
 TEST_P(OutboxSearchVerbs, FiltersGoTogether) {
-  const auto put = [&](const char* id, const char* type, const char* aggregate, const char* tenant) {
-    Transaction tx = storage().begin();
-    insert(
-        tx,
-        Event::builder(type).id(EventId(id)).aggregate("Order", aggregate).tenant(tenant).json("{}").build());
-    tx.commit();
-  };
-  put("a", "Placed", "1", "t");
-  put("b", "Placed", "2", "t");
-  put("c", "Paid", "1", "u");
+  publish_order("a", "Placed", "1", "t");
+  publish_order("b", "Placed", "2", "t");
+  publish_order("c", "Paid", "1", "u");
   EXPECT_THAT(find({.type = "Placed"}), ElementsAre("b", "a"));
   EXPECT_THAT(find({.aggregate_type = "Order", .aggregate_id = "1"}), ElementsAre("c", "a"));
   EXPECT_THAT(find({.tenant_id = "u"}), ElementsAre("c"));
@@ -181,7 +174,7 @@ TEST_P(OutboxSearchVerbs, RevivedLettersMayFallDueLater) {
 
 TEST_P(OutboxSearchVerbs, AReplayWithARateIsSpreadOverTimeAndGoesOnWhereItStopped) {
   for (int i = 0; i < 25; ++i) bury("x" + std::to_string(10 + i));
-  OutboxAdmin verbs(admin());
+  OutboxAdmin verbs(storage());
   const TimePoint start = clock_.now();
   const Replayed first = verbs.replay_some({}, {.at_most = 20, .rate = 10});
   EXPECT_EQ(first.events, 20);

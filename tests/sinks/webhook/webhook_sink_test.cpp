@@ -129,12 +129,28 @@ TEST_F(WebhookSinkTest, GoneSwitchesItOff) {
   EXPECT_EQ(result.count(5), 2U);
   EXPECT_THAT(result.reason(), HasSubstr("410 Gone"));
   EXPECT_FALSE(sink->healthy());
-  EXPECT_THAT(send(*sink, events(1)).reason(), HasSubstr("make the sink anew"));
+  EXPECT_THAT(send(*sink, events(1)).reason(), HasSubstr("revive the sink"));
   EXPECT_EQ(server_.posted().size(), 3U) << "nothing is sent any more";
   ASSERT_EQ(told.size(), 1U) << "once";
   EXPECT_THAT(told.front(),
               AllOf(HasSubstr("410 Gone"), HasSubstr("'webhook'"), Not(HasSubstr("secret-path"))));
   EXPECT_TRUE(webhook_sink(wanted)->healthy());
+}
+
+TEST_F(WebhookSinkTest, OneThatIsGoneCanBeRevived) {
+  WebhookSinkOptions wanted = options("/?status=410&only=n2.");
+  std::vector<std::string> told;
+  wanted.limits.log = [&](LogLevel, std::string_view text) { told.emplace_back(text); };
+  const auto sink = webhook_sink(wanted);
+  sink->revive();
+  EXPECT_TRUE(told.empty()) << "there was nothing to revive";
+  EXPECT_EQ(send(*sink, events(5)).count(5), 2U);
+  EXPECT_FALSE(sink->healthy());
+  sink->revive();
+  EXPECT_TRUE(sink->healthy());
+  EXPECT_THAT(told.back(), AllOf(HasSubstr("'webhook' is switched on again"), HasSubstr("410 Gone")));
+  EXPECT_EQ(send(*sink, events(2)).kind(), Kind::all);
+  EXPECT_THAT(told.back(), HasSubstr("'webhook' takes events again"));
 }
 
 TEST_F(WebhookSinkTest, AnAddressThatTheReceiverRepeatsIsNotShown) {

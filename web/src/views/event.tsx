@@ -6,6 +6,7 @@ import { useResource } from '../hooks';
 import { Headers, Payload } from '../payload';
 import { Link, to } from '../router';
 import { Badge, Card, CopyButton, Loading, Page, Problem, Time, useConfirm } from '../ui';
+import { OutboxVerbButton } from './verbs';
 
 export interface Step {
   at: string | null;
@@ -70,10 +71,11 @@ export function stepsOf(event: OutboxEvent): Step[] {
   if (event.status === 'DONE') {
     steps.push({ at: event.doneAt, title: 'Delivered', text: `with attempt ${count(event.attempts + 1)}`, tone: 'good' });
   } else if (event.status === 'DEAD') {
+    const cancelled = event.history.at(-1)?.outcome !== 'DEAD' && event.lastError?.startsWith('cancelled: ');
     steps.push({
       at: event.doneAt,
-      title: 'Given up: a dead letter',
-      text: 'It stays until somebody replays or purges it.',
+      title: cancelled ? 'Cancelled: a dead letter' : 'Given up: a dead letter',
+      text: `${cancelled ? `${event.lastError?.slice('cancelled: '.length)}. ` : ''}It stays until somebody replays or purges it.`,
       tone: 'bad',
     });
   } else {
@@ -81,12 +83,16 @@ export function stepsOf(event: OutboxEvent): Step[] {
     steps.push({
       at: event.availableAt,
       title: due ? 'Due since' : 'Next attempt',
-      text: event.owner ? `taken by ${event.owner}` : due ? 'waits for a dispatcher' : undefined,
+      text: event.owner ? `taken by ${event.owner}${event.leaseUntil ? `, until ${time(event.leaseUntil)}` : ''}` : due ? 'waits for a dispatcher' : undefined,
       tone: 'next',
     });
   }
   return steps;
 }
+
+/// Whether a requeue changes anything: a node has it, or it waits for its retry.
+const canBeRequeued = (event: OutboxEvent): boolean =>
+  event.owner !== null || (Date.parse(event.availableAt) > Date.now() && (event.status === 'RETRY' || event.lastError !== null));
 
 /// The same event again, under a new id.
 export function publishAgain(event: OutboxEvent): string {
@@ -108,6 +114,7 @@ export function publishAgain(event: OutboxEvent): string {
 export function EventView({ id }: { id: string }) {
   const { data: event, error, reload } = useResource((signal) => api.outboxEvent(id, signal), [id], 5000);
   const [dialog, ask] = useConfirm();
+  const pending = event?.status === 'NEW' || event?.status === 'RETRY';
   return (
     <Page
       title={event ? event.type : 'Event'}
@@ -139,6 +146,8 @@ export function EventView({ id }: { id: string }) {
                 Replay
               </button>
             )}
+            {pending && canBeRequeued(event) && <OutboxVerbButton verb="requeue" filter={{ ids: [id] }} then={reload} ask={ask} />}
+            {pending && <OutboxVerbButton verb="cancel" filter={{ ids: [id] }} then={reload} ask={ask} />}
             <CopyButton
               label="Copy as curl"
               text={() => `curl ${shellQuoted(`${location.origin}/api/outbox/events/${encodeURIComponent(id)}`)}`}

@@ -5,7 +5,8 @@ import { count } from '../format';
 import { usePages } from '../hooks';
 import { go, Link, query as address, to } from '../router';
 import { Table, type Column } from '../table';
-import { Badge, Empty, Field, Loading, Page, Problem, Time } from '../ui';
+import { Ago, Badge, Card, Empty, Field, Loading, Page, Problem, Time, useConfirm } from '../ui';
+import { OutboxVerbButton, type OutboxVerb } from './verbs';
 
 export const eventColumns: Column<OutboxBrief>[] = [
   { title: 'Type', cell: (event) => <Link href={to('events', event.id)}>{event.type}</Link> },
@@ -56,27 +57,102 @@ export function useSearch(names: readonly string[], query: URLSearchParams) {
   };
 }
 
+const stuckFor = '5m';
+const verbs: OutboxVerb[] = ['requeue', 'cancel'];
+
+const lists = [
+  ['', 'All'],
+  ['stuck', 'Stuck'],
+] as const;
+
 export function EventsView({ query }: { query: URLSearchParams }) {
+  const chosen = query.get('list') ?? '';
+  const [again, setAgain] = useState(0);
+  return (
+    <Page
+      title="Events"
+      lead="What applications published into the outbox."
+      actions={
+        <button type="button" onClick={() => setAgain(again + 1)}>
+          Refresh
+        </button>
+      }
+    >
+      <nav class="tabs" aria-label="Lists">
+        {lists.map(([name, title]) => (
+          <Link key={name} href={name ? `${to('events')}?list=${name}` : to('events')} aria-current={name === chosen ? 'page' : undefined}>
+            {title}
+          </Link>
+        ))}
+      </nav>
+      {chosen === 'stuck' ? <StuckEvents again={again} /> : <FoundEvents query={query} again={again} />}
+    </Page>
+  );
+}
+
+/// A node has them and does not come to an end, or nobody takes them.
+function StuckEvents({ again }: { again: number }) {
+  const pages = usePages((cursor, signal) => api.outboxStuck({ for: stuckFor, limit: 200, cursor }, signal), [again]);
+  const [dialog, ask] = useConfirm();
+  const columns: Column<OutboxBrief>[] = [
+    ...eventColumns.filter(({ title }) => ['Type', 'Status', 'Tries'].includes(title)),
+    { title: 'Available', cell: (event) => <Ago at={event.availableAt} /> },
+    { title: 'Node', cell: (event) => event.owner ?? '–' },
+    ...eventColumns.filter(({ title }) => title === 'Id' || title === 'Last error'),
+    {
+      title: 'Action',
+      cell: (event) => (
+        <span class="row-actions">
+          {verbs
+            .filter((verb) => verb === 'cancel' || event.owner)
+            .map((verb) => (
+              <OutboxVerbButton key={verb} small verb={verb} filter={{ ids: [event.id] }} then={pages.reload} ask={ask} of={event.id} />
+            ))}
+        </span>
+      ),
+    },
+  ];
+  return (
+    <Card
+      title="Stuck"
+      aside={
+        pages.rows.length > 0 &&
+        verbs.map((verb) => (
+          <span key={verb} class="all-of">
+            All: <OutboxVerbButton verb={verb} filter={{ stuckFor }} then={pages.reload} ask={ask} />
+          </span>
+        ))
+      }
+    >
+      {dialog}
+      {pages.error && <Problem error={pages.error} retry={pages.reload} what="The events cannot be read" />}
+      {pages.rows.length > 0 && (
+        <>
+          <Table label="Stuck" columns={columns} rows={pages.rows} id={(event) => event.id} open={(event) => go(to('events', event.id))} more={pages.more} onEnd={pages.loadMore} />
+          <PagesFoot pages={pages} />
+        </>
+      )}
+      {pages.rows.length === 0 && pages.loading && <Loading />}
+      {pages.rows.length === 0 && !pages.loading && !pages.error && (
+        <Empty title="Nothing here">No event could have been delivered for more than 5 minutes and was not.</Empty>
+      )}
+    </Card>
+  );
+}
+
+function FoundEvents({ query, again }: { query: URLSearchParams; again: number }) {
   const search = useSearch(['status', ...searchFields.map(([name]) => name)], query);
   const [id, setId] = useState('');
   const pages = usePages(
     (cursor, signal) => api.outboxEvents({ ...(search.given as Query), limit: 200, cursor }, signal),
-    [search.given],
+    [search.given, again],
   );
   const openId = (event: Event) => {
     event.preventDefault();
     if (id.trim()) go(to('events', id.trim()));
   };
   return (
-    <Page
-      title="Events"
-      lead="What applications published into the outbox."
-      actions={
-        <button type="button" onClick={pages.reload}>
-          Refresh
-        </button>
-      }
-    >
+    <>
       <form class="filters" role="search" onSubmit={search.submit}>
         <Field
           label="Status"
@@ -138,7 +214,7 @@ export function EventsView({ query }: { query: URLSearchParams }) {
           </Empty>
         )
       )}
-    </Page>
+    </>
   );
 }
 

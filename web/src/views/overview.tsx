@@ -65,10 +65,10 @@ function Figures({ overview }: { overview: Overview }) {
         note={outbox.retrying > 0 ? `${count(outbox.retrying)} retrying` : 'in the outbox'}
       />
       <Figure
-        label="Oldest due"
-        value={outbox.oldestPendingSeconds > 0 ? duration(outbox.oldestPendingSeconds) : '–'}
-        note={outbox.oldestPendingSeconds > 0 ? 'waits' : 'none overdue'}
-        tone={outbox.oldestPendingSeconds > 60 ? 'warn' : undefined}
+        label="Oldest"
+        value={outbox.oldestUndeliveredSeconds > 0 ? duration(outbox.oldestUndeliveredSeconds) : '–'}
+        note={outbox.oldestUndeliveredSeconds > 0 ? 'waits' : 'none waits'}
+        tone={outbox.oldestUndeliveredSeconds > 60 ? 'warn' : undefined}
       />
       <Figure
         label="Dead letters"

@@ -6,6 +6,7 @@ import { go, Link, to } from '../router';
 import { Table, type Column } from '../table';
 import { Ago, Badge, Card, Empty, Figure, Loading, Page, Problem, Time, useConfirm, type Question } from '../ui';
 import { PagesFoot } from './events';
+import { VerbButton, type VerbWords } from './verbs';
 
 const stuckFor = '5m';
 type Verb = 'requeue' | 'cancel' | 'release' | 'replay';
@@ -62,57 +63,29 @@ const lists: List[] = [
   },
 ];
 
-const verbWords: Record<Verb, { button: string; title: string; text: string; danger?: boolean }> = {
+const verbWords: Record<Verb, VerbWords> = {
   requeue: { button: 'Requeue', title: 'Take it from its worker?', text: 'Another worker tries it. A worker that still runs it can no longer finish it.' },
   cancel: { button: 'Cancel event', title: 'Take it out of the queue?', text: 'It goes to the log as failed, and no handler sees it again unless it is replayed.', danger: true },
   release: { button: 'Release', title: 'Let it out of quarantine?', text: 'It is tried again. It took its workers down before.', danger: true },
   replay: { button: 'Replay', title: 'Publish it again?', text: 'Its handlers see it once more, under a new id in the queue.' },
 };
 
-/// Counts first, so that the question says how many.
-export async function questionOf(verb: Verb, filter: QueueFilter, then: () => void): Promise<Question> {
-  const { events } = await api.queueVerb(verb, { filter, dryRun: true });
-  const words = verbWords[verb];
-  return {
-    title: words.title,
-    text: (
-      <>
-        <p class="strong">{plural(events, 'event')}</p>
-        <p>{words.text}</p>
-      </>
-    ),
-    verb: words.button,
-    danger: words.danger,
-    act: async () => {
-      const done = await api.queueVerb(verb, { filter });
-      then();
-      return `${words.button}: ${plural(done.events, 'event')}`;
-    },
-  };
-}
-
-export function VerbButton({ verb, filter, then, ask, small, label }: {
+export function QueueVerbButton({ verb, filter, of, ...shared }: {
   verb: Verb;
   filter: QueueFilter;
   then: () => void;
   ask: (question: Question) => void;
   small?: boolean;
-  label?: string;
+  of?: number;
 }) {
   const words = verbWords[verb];
-  const click = async () => {
-    try {
-      ask(await questionOf(verb, filter, then));
-    } catch (why) {
-      // The dialog shows the same refusal, with its hint.
-      ask({ title: words.title, text: words.text, verb: words.button, act: () => Promise.reject(why) });
-    }
-  };
   return (
-    <button type="button" class={small ? 'small' : ''} aria-label={label} onClick={() => void click()}>
-      {words.button}
-      {!small && '…'}
-    </button>
+    <VerbButton
+      {...shared}
+      words={words}
+      run={(dryRun) => api.queueVerb(verb, { filter, dryRun })}
+      label={of === undefined ? undefined : `${words.button} ${of}`}
+    />
   );
 }
 
@@ -151,7 +124,7 @@ export function QueueView({ query }: { query: URLSearchParams }) {
       cell: (row) => (
         <span class="row-actions">
           {chosen.verbs.map((verb) => (
-            <VerbButton key={verb} small verb={verb} filter={{ ids: [row.id] }} then={again} ask={ask} label={`${verbWords[verb].button} ${row.id}`} />
+            <QueueVerbButton key={verb} small verb={verb} filter={{ ids: [row.id] }} then={again} ask={ask} of={row.id} />
           ))}
         </span>
       ),
@@ -185,7 +158,7 @@ export function QueueView({ query }: { query: URLSearchParams }) {
           pages.rows.length > 0 &&
           chosen.verbs.map((verb) => (
             <span key={verb} class="all-of">
-              All: <VerbButton verb={verb} filter={chosen.filter as QueueFilter} then={again} ask={ask} />
+              All: <QueueVerbButton verb={verb} filter={chosen.filter as QueueFilter} then={again} ask={ask} />
             </span>
           ))
         }

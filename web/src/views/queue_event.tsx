@@ -7,7 +7,7 @@ import { Link, to } from '../router';
 import { Table, type Column } from '../table';
 import { Badge, Card, CopyButton, Loading, Page, Problem, useConfirm } from '../ui';
 import { historySteps, Timeline, type Step } from './event';
-import { VerbButton } from './queue';
+import { QueueVerbButton } from './queue';
 
 const columns: Column<HandlerResult>[] = [
   { title: 'Handler', cell: (one) => one.handler },
@@ -48,7 +48,7 @@ export function QueueEventView({ id }: { id: string }) {
   const finished = event !== null && 'seq' in event;
   const filter = { ids: [Number(id)] };
   const verb = (name: 'requeue' | 'cancel' | 'release' | 'replay') => (
-    <VerbButton verb={name} filter={filter} then={reload} ask={ask} />
+    <QueueVerbButton verb={name} filter={filter} then={reload} ask={ask} />
   );
   return (
     <Page

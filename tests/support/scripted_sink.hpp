@@ -10,7 +10,7 @@
 #include "postrider/detail/sync.hpp"
 #include "postrider/sink.hpp"
 
-namespace postrider {
+namespace postrider::test {
 
 /// Answers as told, `all` when nothing more was told, and notes what it got.
 class ScriptedSink final : public Sink {
@@ -69,4 +69,4 @@ struct Messages {
   std::vector<SinkMessage> all;
 };
 
-}  // namespace postrider
+}  // namespace postrider::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An operator's program that the crash tests kill in the middle of a verb.
 //
-//   queue_admin_child URL SCHEMA VERB
+//   admin_child URL SCHEMA VERB
 #include <string>
 
 #include "postrider/postrider.hpp"
@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 int run(int argc, char** argv) {
-  if (argc != 4) throw std::invalid_argument("usage: queue_admin_child URL SCHEMA VERB");
+  if (argc != 4) throw std::invalid_argument("usage: admin_child URL SCHEMA VERB");
   StorageOptions options;
   options.schema = Identifier(argv[2]);
   const auto storage = open(argv[1], options);
@@ -29,6 +29,10 @@ int run(int argc, char** argv) {
     admin.replay({});
   } else if (verb == "purge") {
     (void)admin.purge_log({.older_than = 0s, .batch_size = 200});
+  } else if (verb == "outbox-cancel") {
+    OutboxAdmin(*storage).cancel({}, "why");
+  } else if (verb == "outbox-requeue") {
+    OutboxAdmin(*storage).requeue({});
   } else {
     return 2;
   }

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// What commands have in common that list or change events by a filter.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/cli/admin_options.hpp"
+
+namespace postrider::cli {
+
+struct FilterOptions : AdminOptions {
+  std::vector<std::string> types{};
+  std::vector<std::string> statuses{};
+  std::string tenant{};
+  std::string older_than{};
+  std::string error{};
+  std::optional<std::int32_t> attempts{};
+  std::string stuck_for{};
+  bool delayed = false;
+  bool all = false;
+  bool dry_run = false;
+  std::string reason{};
+
+  /// Whether anything says which are meant.
+  [[nodiscard]] bool chosen() const;
+};
+
+/// --type to --attempts.
+void add_event_filter(CLI::App& command, FilterOptions& options, const char* statuses,
+                      const char* older_than);
+
+/// A filter's text that was given.
+void set_if_given(std::optional<std::string>& to, const std::string& from);
+
+/// Of "Order" or "Order/42".
+template <class Filter>
+void set_aggregate(Filter& filter, const std::string& aggregate) {
+  const std::size_t slash = aggregate.find('/');
+  set_if_given(filter.aggregate_type, aggregate.substr(0, slash));
+  if (slash != std::string::npos) filter.aggregate_id = aggregate.substr(slash + 1);
+}
+
+/// Throws Error(invalid_argument) when nothing says which are meant, and nothing that all are.
+void require_choice(bool chosen, bool all);
+/// "postrider: 3 events cancelled", or as JSON.
+void say_changed(const FilterOptions& options, std::int64_t events, std::string_view done,
+                 std::string_view would);
+
+struct FilterCommand {
+  const char* name;
+  const char* help;
+  std::string_view done;         ///< "cancelled"
+  std::string_view would;        ///< "would be cancelled"
+  const char* reason = nullptr;  ///< what --reason is good for, where there is one
+};
+
+/// A command that changes what its filter finds: `describe(command, options)` adds the filter,
+/// `run(storage, options, change)` returns how many events were changed.
+template <class Options, class Describe, class Run>
+void add_filter_command(CLI::App& group, Chosen& chosen, const FilterCommand& words, Describe describe,
+                        Run run) {
+  auto options = std::make_shared<Options>();
+  CLI::App& command = *group.add_subcommand(words.name, words.help);
+  describe(command, *options);
+  command.add_flag("--all", options->all, "All of them");
+  command.add_flag("--dry-run", options->dry_run, "Only count them");
+  if (words.reason != nullptr) {
+    command.add_option("--reason", options->reason, words.reason)->type_name("TEXT");
+  }
+  when_chosen_to_change(
+      command, chosen, options,
+      [run, done = words.done, would = words.would](Storage& storage, const Options& given, Change& change) {
+        require_choice(given.chosen(), given.all);
+        change.begin();
+        const std::int64_t events = run(storage, given, change);
+        change.done(events);
+        say_changed(given, events, done, would);
+        return 0;
+      });
+}
+
+}  // namespace postrider::cli

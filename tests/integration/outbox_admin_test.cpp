@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requeue and cancel while nodes run: whoever is in a listener meanwhile cannot overwrite what was decided.
+#include <vector>
+
+#include "integration/outbox_fixture.hpp"
+
+namespace postrider {
+namespace {
+
+class OutboxOperating : public OutboxTest {
+ protected:
+  /// A listener that stays inside its events until it is let go.
+  struct Gate {
+    void operator()(const Event&) {
+      entered.set();
+      EXPECT_TRUE(open.await());
+    }
+    testing::Signal entered;
+    testing::Signal open;
+  };
+  static OutboxFilter only(const EventId& id) {
+    OutboxFilter filter;
+    filter.ids = {id};
+    return filter;
+  }
+};
+
+TEST_P(OutboxOperating, AListenerThatRunsWhileItsEventIsCancelledCannotFinishIt) {
+  for (const Outcome& outcome :
+       {Outcome::done(), Outcome::failed("late"), Outcome::dead("late"), Outcome::retry_after(0s, "late")}) {
+    open(true);
+    Gate gate;
+    Outbox outbox{*storage_, without_poller()};
+    outbox.on_all([&](const Event& event) {
+      gate(event);
+      return outcome;
+    });
+    outbox.start();
+    const EventId id = publish(outbox, event());
+    ASSERT_TRUE(gate.entered.await());
+    const std::size_t stale = metrics_.get(Counter::stale_completions);
+    EXPECT_EQ(outbox.admin().cancel(only(id), "sold out"), 1);
+    gate.open.set();
+    ASSERT_TRUE(metrics_.await(Counter::stale_completions, stale + 1));
+    outbox.stop();
+    const OutboxRecord now = row(id).value();
+    EXPECT_EQ(now.status, EventStatus::dead);
+    EXPECT_EQ(now.last_error, "cancelled: sold out");
+    EXPECT_EQ(now.attempts, Attempt{0});
+    EXPECT_TRUE(now.history.empty());
+    EXPECT_EQ(OutboxAdmin(*storage_).replay_dead_letters({.ids = {id}}), 1);
+    Outbox again{*storage_, without_poller()};
+    start(again);
+    const std::size_t seen = seen_.count();
+    EXPECT_EQ(again.poll(), 1U);
+    ASSERT_TRUE(seen_.await(seen + 1)) << "a replay delivers it";
+  }
+}
+
+TEST_P(OutboxOperating, AListenerThatRunsWhileItsEventIsRequeuedCannotOverwriteTheNextOnesResult) {
+  open(true);
+  Gate gate;
+  Outbox hangs{*storage_, without_poller()};
+  hangs.on_all([&](const Event& event) { gate(event); });
+  hangs.start();
+  const EventId id = publish(hangs, event());
+  ASSERT_TRUE(gate.entered.await());
+
+  testing::RecordingMetrics others;
+  OutboxOptions quick = without_poller();
+  quick.metrics = &others;
+  quick.retry_max_attempts = 1;
+  Outbox other{*storage_, quick};
+  seen_.answer_next(1, Outcome::failed("refused"));
+  start(other);
+  EXPECT_EQ(other.poll(), 0U) << "it is the other node's";
+  EXPECT_EQ(other.admin().stuck(0s).size(), 1U);
+  EXPECT_EQ(other.admin().requeue(only(id)), 1);
+  EXPECT_EQ(other.poll(), 1U);
+  ASSERT_TRUE(others.await(Counter::flushed_events, 1));
+  gate.open.set();
+  ASSERT_TRUE(metrics_.await(Counter::stale_completions, 1));
+  EXPECT_EQ(status(id), EventStatus::dead) << "the result of the node that has it";
+  EXPECT_EQ(row(id)->last_error, "refused");
+}
+
+TEST_P(OutboxOperating, ANodeThatTakesARequeuedEventAgainGoesOnWithIt) {
+  open(true);
+  Gate gate;
+  Outbox outbox{*storage_, without_poller()};
+  outbox.on_all([&](const Event& event) { gate(event); });
+  outbox.on_all(seen_);
+  outbox.start();
+  const EventId id = publish(outbox, event());
+  ASSERT_TRUE(gate.entered.await());
+  EXPECT_EQ(outbox.admin().requeue(only(id)), 1);
+  EXPECT_EQ(outbox.poll(), 1U);
+  gate.open.set();
+  ASSERT_TRUE(metrics_.await(Counter::flushed_events, 1));
+  outbox.stop();
+  EXPECT_EQ(status(id), EventStatus::done);
+  EXPECT_EQ(seen_.count(), 1U) << "not a second time, and not at the same time";
+}
+
+TEST_P(OutboxOperating, AKeyThatIsRequeuedInTheMiddleIsDeliveredInOrderFromThereOn) {
+  open(true);
+  Gate gate;
+  Outbox hangs{*storage_, without_poller()};
+  std::vector<std::string> by_hanging;
+  hangs.on_all([&](const Event& event) {
+    if (by_hanging.empty()) gate(event);
+    by_hanging.emplace_back(event.payload());
+  });
+  hangs.start();
+  {
+    auto tx = storage_->begin();
+    hangs.publish(tx, {keyed("k", 1), keyed("k", 2)});
+    tx.commit();
+  }
+  ASSERT_TRUE(gate.entered.await());
+  Outbox other{*storage_, without_poller()};
+  start(other);
+  OutboxFilter first;
+  first.ids = {OutboxAdmin(*storage_).pending({}, 1).at(0).id};
+  EXPECT_EQ(other.admin().requeue(first), 1);
+  EXPECT_EQ(other.poll(), 0U) << "the other node may go on with its key until its lease ends";
+  gate.open.set();
+  ASSERT_TRUE(metrics_.await(Counter::stale_completions, 2));
+  hangs.stop();
+  EXPECT_EQ(by_hanging, (std::vector<std::string>{"1", "2"}));
+  EXPECT_EQ(counts().pending, 2);
+  clock_.advance(31s);
+  EXPECT_EQ(other.poll(), 2U);
+  ASSERT_TRUE(seen_.await(2));
+  EXPECT_EQ(payloads(seen_), (std::vector<std::string>{"1", "2"})) << "again, and in order";
+}
+
+POSTRIDER_FOR_EACH_BACKEND(OutboxOperating);
+
+}  // namespace
+}  // namespace postrider
