@@ -93,6 +93,8 @@ function(postrider_warnings target)
     # Designated initializers that leave defaults alone are how options are passed here.
     -Wno-missing-field-initializers
     $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op>
+    # Files that are compiled as one see each other's names; each by itself, as everywhere else, they do not.
+    $<$<BOOL:${CMAKE_UNITY_BUILD}>:-Wno-shadow>
     # g++ 12 reports these falsely inside its own library once it inlines std::string and std::variant.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds>
     $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>

@@ -27,12 +27,12 @@ endif()
 
 # What fuzzers send their bytes into, below src/. They see which ways an input takes through these rooms; to watch the
 # others too would make every test of that build slower, and teach a fuzzer nothing.
-set(POSTRIDER_FUZZED_ROOMS core storage logger config app/http app/api app/config app/sinks)
+set(POSTRIDER_FUZZED_ROOMS core storage logger config app)
 
-# postrider_watch_for_fuzzers(<folder> sources...): nothing unless the folder is one of those.
-function(postrider_watch_for_fuzzers folder)
+# postrider_watch_for_fuzzers(<target> <folder>): nothing unless the folder is one of those.
+function(postrider_watch_for_fuzzers target folder)
   if(POSTRIDER_FUZZ AND folder IN_LIST POSTRIDER_FUZZED_ROOMS)
-    set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -fsanitize=fuzzer-no-link)
+    target_compile_options(${target} PRIVATE -fsanitize=fuzzer-no-link)
   endif()
 endfunction()
 
@@ -44,7 +44,6 @@ function(postrider_room name)
     set(ARG_DIR ${name})
   endif()
   postrider_sources(sources "${PROJECT_SOURCE_DIR}/src/${ARG_DIR}")
-  postrider_watch_for_fuzzers("${ARG_DIR}" ${sources})
   list(APPEND sources ${ARG_GENERATED})
   if(NOT sources)
     return()
@@ -57,6 +56,7 @@ function(postrider_room name)
     target_precompile_headers(postrider_${name} REUSE_FROM postrider_room_header)
   endif()
   postrider_warnings(postrider_${name})
+  postrider_watch_for_fuzzers(postrider_${name} "${ARG_DIR}")
 endfunction()
 
 # postrider_library(<target> <alias> ROOMS rooms...): one installed library, made of rooms.

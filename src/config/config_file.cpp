@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "config/quoted.hpp"
 #include "core/nearest.hpp"
 #include "core/utf8.hpp"
 #include "postrider/error.hpp"
@@ -47,11 +48,6 @@ namespace postrider::config {
 namespace {
 
 constexpr std::size_t largest_file = 1 << 20;
-constexpr std::size_t shown = 100;  // characters of what somebody wrote
-
-std::string quoted(std::string_view text) {
-  return "'" + utf8_repaired(utf8_prefix(text, shown)) + "'";
-}
 
 std::string joined(const std::string& table, const std::string& name) {
   return table.empty() ? name : table + "." + name;

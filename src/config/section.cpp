@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "config/quoted.hpp"
 #include "core/age.hpp"
 #include "core/utf8.hpp"
 #include "postrider/error.hpp"
@@ -16,11 +17,6 @@ namespace postrider::config {
 namespace {
 
 constexpr std::size_t largest_secret = 64U << 10U;
-
-std::string quoted(std::string_view text) {
-  constexpr std::size_t shown = 100;
-  return "'" + utf8_repaired(utf8_prefix(text, shown)) + "'";
-}
 
 /// "hosts" for "hosts[3]".
 std::string_view without_index(std::string_view name) {

@@ -6,20 +6,12 @@
 #include <vector>
 
 #include "postrider/error.hpp"
+#include "support/refusal.hpp"
 
 namespace postrider {
 namespace {
 
-template <class Action>
-std::string refusal(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    return error.what();
-  }
-  return "taken";
-}
+using test::refusal;
 
 TEST(AppendEvent, HasWhatItWasBuiltFrom) {
   const TimePoint time{std::chrono::seconds{1'600'000'000}};

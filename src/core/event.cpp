@@ -26,20 +26,20 @@ struct Event::Fields {
 
 namespace {
 
-[[noreturn]] void refuse(std::string_view field, std::string_view why, std::string_view hint = {}) {
+[[noreturn]] void refuse_field(std::string_view field, std::string_view why, std::string_view hint = {}) {
   throw Error(ErrorCode::invalid_argument, "event refused: " + std::string(field), why, hint);
 }
 
 /// Returns the length in characters.
 std::size_t check_text(std::string_view field, std::string_view text) {
   if (text.find('\0') != std::string_view::npos) {
-    refuse(field, "it has a NUL character at byte " + std::to_string(text.find('\0')),
-           "databases cannot store it as text; put binary data into the payload with bytes()");
+    refuse_field(field, "it has a NUL character at byte " + std::to_string(text.find('\0')),
+                 "databases cannot store it as text; put binary data into the payload with bytes()");
   }
   const std::optional<std::size_t> chars = utf8_length(text);
   if (!chars) {
-    refuse(field, "it is not valid UTF-8",
-           "convert it to UTF-8, or put binary data into the payload with bytes()");
+    refuse_field(field, "it is not valid UTF-8",
+                 "convert it to UTF-8, or put binary data into the payload with bytes()");
   }
   return *chars;
 }
@@ -47,42 +47,42 @@ std::size_t check_text(std::string_view field, std::string_view text) {
 void check_length(std::string_view field, std::string_view text, std::size_t limit) {
   const std::size_t chars = check_text(field, text);
   if (chars > limit) {
-    refuse(field, "it has " + std::to_string(chars) + " characters, at most " + std::to_string(limit) +
-                      " are allowed");
+    refuse_field(field, "it has " + std::to_string(chars) + " characters, at most " + std::to_string(limit) +
+                            " are allowed");
   }
 }
 
 void check_header(const std::string& name, const std::string& value) {
-  if (name.empty()) refuse("header name", "it is empty", "give every header a name");
+  if (name.empty()) refuse_field("header name", "it is empty", "give every header a name");
   check_length("header name '" + utf8_repaired(utf8_prefix(name, EventLimits::header_name_chars)) + "'", name,
                EventLimits::header_name_chars);
   const std::string field = "header '" + name + "'";
   check_text(field, value);
   if (value.size() > EventLimits::header_value_bytes) {
-    refuse(field,
-           "its value has " + std::to_string(value.size()) + " bytes, at most " +
-               std::to_string(EventLimits::header_value_bytes) + " are allowed",
-           "put it into the payload");
+    refuse_field(field,
+                 "its value has " + std::to_string(value.size()) + " bytes, at most " +
+                     std::to_string(EventLimits::header_value_bytes) + " are allowed",
+                 "put it into the payload");
   }
 }
 
 void check_time(std::string_view field, std::optional<TimePoint> time) {
   if (time && (*time < EventLimits::earliest || *time > EventLimits::latest)) {
-    refuse(field, "it is not between the years 1000 and 9999", "not every database stores other times");
+    refuse_field(field, "it is not between the years 1000 and 9999", "not every database stores other times");
   }
 }
 
 void check_payload(const std::string& payload, PayloadKind kind) {
   if (payload.size() > EventLimits::payload_bytes) {
-    refuse("payload",
-           "it has " + std::to_string(payload.size()) + " bytes, at most " +
-               std::to_string(EventLimits::payload_bytes) + " are allowed",
-           "store it elsewhere and publish where it is");
+    refuse_field("payload",
+                 "it has " + std::to_string(payload.size()) + " bytes, at most " +
+                     std::to_string(EventLimits::payload_bytes) + " are allowed",
+                 "store it elsewhere and publish where it is");
   }
   if (kind == PayloadKind::bytes) return;
   if (const auto fault = json_fault(payload, EventLimits::json_depth)) {
-    refuse("payload", "it is not valid JSON, " + *fault,
-           "send anything but JSON as bytes: EventBuilder::bytes(), payloadBase64 of the REST API");
+    refuse_field("payload", "it is not valid JSON, " + *fault,
+                 "send anything but JSON as bytes: EventBuilder::bytes(), payloadBase64 of the REST API");
   }
 }
 
@@ -147,8 +147,8 @@ EventBuilder::~EventBuilder() = default;
 
 Event::Fields& EventBuilder::fields() {
   if (!fields_) {
-    refuse("builder", "it has built its event already, or was moved from",
-           "make a new builder for every event");
+    refuse_field("builder", "it has built its event already, or was moved from",
+                 "make a new builder for every event");
   }
   return *fields_;
 }
@@ -212,7 +212,8 @@ EventBuilder& EventBuilder::headers_json(std::string_view text) {
 Event EventBuilder::build() {
   Event::Fields& event = fields();
   std::unique_ptr<Event::Fields> spent = std::move(fields_);  // also when something is refused below
-  if (event.type.empty()) refuse("type", "it is empty", "name what happened, for example \"UserCreated\"");
+  if (event.type.empty())
+    refuse_field("type", "it is empty", "name what happened, for example \"UserCreated\"");
   check_length("type", event.type, EventLimits::type_chars);
   check_length("aggregate type", event.aggregate_type, EventLimits::aggregate_type_chars);
   check_length("aggregate id", event.aggregate_id, EventLimits::aggregate_id_chars);
@@ -221,16 +222,16 @@ Event EventBuilder::build() {
   check_time("occurred_at", event.occurred_at);
   check_time("deliver_at", event.deliver_at);
   if (event.headers.size() > EventLimits::headers) {
-    refuse("headers",
-           "there are " + std::to_string(event.headers.size()) + ", at most " +
-               std::to_string(EventLimits::headers) + " are allowed",
-           "put them into the payload");
+    refuse_field("headers",
+                 "there are " + std::to_string(event.headers.size()) + ", at most " +
+                     std::to_string(EventLimits::headers) + " are allowed",
+                 "put them into the payload");
   }
   for (const auto& [name, value] : event.headers) check_header(name, value);
   if (has_json_ == has_bytes_) {
-    refuse("payload",
-           has_json_ ? "both json() and bytes() were given" : "neither json() nor bytes() was given",
-           "give exactly one of them");
+    refuse_field("payload",
+                 has_json_ ? "both json() and bytes() were given" : "neither json() nor bytes() was given",
+                 "give exactly one of them");
   }
   check_payload(event.payload, event.kind);
 

@@ -32,7 +32,7 @@ static_assert(!std::is_convertible_v<Nameless, EventType>);
 static_assert(!std::is_convertible_v<UserEvents, AggregateType>);
 static_assert(!std::is_convertible_v<int, EventType>);
 
-std::string refusal(EventBuilder& builder) {
+std::string refusal_of_event(EventBuilder& builder) {
   try {
     (void)builder.build();
     return "accepted";
@@ -54,7 +54,7 @@ std::string refusal_of(F&& change) {
     EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
     return error.what();
   }
-  return refusal(builder);
+  return refusal_of_event(builder);
 }
 
 std::string repeat(std::string_view text, std::size_t times) {
@@ -143,16 +143,16 @@ TEST(Event, PayloadOfOneMebibyteIsAcceptedAndOneByteMoreIsNot) {
       "postrider: event refused: payload: it has 1048577 bytes, at most 1048576 are allowed. Hint: store it "
       "elsewhere "
       "and publish where it is";
-  EXPECT_EQ(refusal(Event::builder("T").bytes(std::string(1'048'577, '\0'))), expected);
-  EXPECT_EQ(refusal(Event::builder("T").json("\"" + std::string(1'048'575, 'x') + "\"")), expected);
+  EXPECT_EQ(refusal_of_event(Event::builder("T").bytes(std::string(1'048'577, '\0'))), expected);
+  EXPECT_EQ(refusal_of_event(Event::builder("T").json("\"" + std::string(1'048'575, 'x') + "\"")), expected);
 }
 
 TEST(Event, NeedsExactlyOnePayload) {
   EventBuilder none = Event::builder("T");
-  EXPECT_EQ(refusal(none),
+  EXPECT_EQ(refusal_of_event(none),
             "postrider: event refused: payload: neither json() nor bytes() was given. Hint: give exactly one "
             "of them");
-  EXPECT_EQ(refusal(Event::builder("T").json("{}").bytes("x")),
+  EXPECT_EQ(refusal_of_event(Event::builder("T").json("{}").bytes("x")),
             "postrider: event refused: payload: both json() and bytes() were given. Hint: give exactly one "
             "of them");
   EXPECT_EQ(Event::bytes("T", "").payload(), "") << "no bytes are a payload too";
@@ -160,9 +160,9 @@ TEST(Event, NeedsExactlyOnePayload) {
 
 TEST(Event, TypeMustHaveOneTo128Characters) {
   EXPECT_EQ(
-      refusal(Event::builder("").json("{}")),
+      refusal_of_event(Event::builder("").json("{}")),
       "postrider: event refused: type: it is empty. Hint: name what happened, for example \"UserCreated\"");
-  EXPECT_EQ(refusal(Event::builder(std::string(129, 'x')).json("{}")),
+  EXPECT_EQ(refusal_of_event(Event::builder(std::string(129, 'x')).json("{}")),
             "postrider: event refused: type: it has 129 characters, at most 128 are allowed");
   EXPECT_EQ(Event::json(repeat("\u00E4", 128), "{}").type().size(), 256U) << "characters count, not bytes";
 }
@@ -246,7 +246,7 @@ TEST(Event, TimesMustBeStorable) {
 }
 
 TEST(Event, MalformedJsonIsReportedWithItsPosition) {
-  EXPECT_EQ(refusal(Event::builder("T").json("{\n  \"a\": tru\n}")),
+  EXPECT_EQ(refusal_of_event(Event::builder("T").json("{\n  \"a\": tru\n}")),
             "postrider: event refused: payload: it is not valid JSON, at byte 9 (line 2, column 8): "
             "unexpected 't'. "
             "Hint: send anything but JSON as bytes: EventBuilder::bytes(), payloadBase64 of the REST API");
@@ -254,20 +254,20 @@ TEST(Event, MalformedJsonIsReportedWithItsPosition) {
 
 TEST(EventBuilder, IsSpentAfterBuilding) {
   EventBuilder builder = Event::builder("T");
-  EXPECT_EQ(refusal(builder.json("{}")), "accepted");
+  EXPECT_EQ(refusal_of_event(builder.json("{}")), "accepted");
   const std::string spent =
       "postrider: event refused: builder: it has built its event already, or was moved from. Hint: make a "
       "new builder "
       "for every event";
-  EXPECT_EQ(refusal(builder), spent);
+  EXPECT_EQ(refusal_of_event(builder), spent);
   EXPECT_THROW(builder.tenant("x"), Error);
   EventBuilder failing = Event::builder("");
-  EXPECT_NE(refusal(failing.json("{}")), "accepted");
-  EXPECT_EQ(refusal(failing), spent);
+  EXPECT_NE(refusal_of_event(failing.json("{}")), "accepted");
+  EXPECT_EQ(refusal_of_event(failing), spent);
   EventBuilder source = Event::builder("T");
   EventBuilder target = std::move(source);
   EXPECT_THROW(source.json("{}"), Error);  // NOLINT(bugprone-use-after-move)
-  EXPECT_EQ(refusal(target.json("{}")), "accepted");
+  EXPECT_EQ(refusal_of_event(target.json("{}")), "accepted");
 }
 
 TEST(EventBuilder, HeadersComeBackFromTheirJson) {

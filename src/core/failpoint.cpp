@@ -41,14 +41,14 @@ Registry& registry() {
   return *points;
 }
 
-[[noreturn]] void refuse(std::string_view part, std::string_view why) {
+[[noreturn]] void refuse_plan(std::string_view part, std::string_view why) {
   throw Error(ErrorCode::invalid_argument, "failpoint '" + std::string(part) + "' is refused", why,
               "write POSTRIDER_FAILPOINT=\"name=kill\" or \"name=throw@3\", several with ';' between them");
 }
 
 std::pair<std::string, Planned> parse_one(std::string_view part) {
   const std::size_t equals = part.find('=');
-  if (equals == std::string_view::npos || equals == 0) refuse(part, "it has no name and action");
+  if (equals == std::string_view::npos || equals == 0) refuse_plan(part, "it has no name and action");
   const std::string_view name = part.substr(0, equals);
   std::string_view action = part.substr(equals + 1);
   std::uint64_t pass = 1;
@@ -57,13 +57,13 @@ std::pair<std::string, Planned> parse_one(std::string_view part) {
     const char* const end = digits.data() + digits.size();
     const auto [stopped, error] = std::from_chars(digits.data(), end, pass);
     if (error != std::errc{} || stopped != end || pass == 0)
-      refuse(part, "behind '@' stands no count from 1 on");
+      refuse_plan(part, "behind '@' stands no count from 1 on");
     action = action.substr(0, at);
   }
   if (action == "kill") return {std::string(name), {Planned::Kind::kill, pass}};
   if (action == "throw") return {std::string(name), {Planned::Kind::raise, pass}};
   if (action == "hang") return {std::string(name), {Planned::Kind::hang, pass}};
-  refuse(part, "the action is neither kill nor throw nor hang");
+  refuse_plan(part, "the action is neither kill nor throw nor hang");
 }
 
 Plan parse(std::string_view text) {

@@ -38,7 +38,7 @@ bool throws(std::string_view name) {
   }
 }
 
-std::string refusal(std::string_view text) {
+std::string refusal_of_plan(std::string_view text) {
   try {
     failpoints::plan(text);
     return "accepted";
@@ -96,19 +96,19 @@ TEST_F(Failpoint, ThrowsAtThePlannedPassOnly) {
 }
 
 TEST_F(Failpoint, RefusesAPlanItCannotRead) {
-  EXPECT_EQ(refusal("a=explode"),
+  EXPECT_EQ(refusal_of_plan("a=explode"),
             "postrider: failpoint 'a=explode' is refused: the action is neither kill nor throw nor hang. "
             "Hint: write "
             "POSTRIDER_FAILPOINT=\"name=kill\" or \"name=throw@3\", several with ';' between them");
-  EXPECT_THAT(refusal("a"), HasSubstr("'a' is refused: it has no name and action"));
-  EXPECT_THAT(refusal("=kill"), HasSubstr("it has no name and action"));
-  EXPECT_THAT(refusal("a=kill@0"), HasSubstr("behind '@' stands no count from 1 on"));
-  EXPECT_THAT(refusal("a=kill@"), HasSubstr("no count"));
-  EXPECT_THAT(refusal("a=kill@2x"), HasSubstr("no count"));
-  EXPECT_THAT(refusal("test.half=throw;b="), HasSubstr("'b=' is refused"));
+  EXPECT_THAT(refusal_of_plan("a"), HasSubstr("'a' is refused: it has no name and action"));
+  EXPECT_THAT(refusal_of_plan("=kill"), HasSubstr("it has no name and action"));
+  EXPECT_THAT(refusal_of_plan("a=kill@0"), HasSubstr("behind '@' stands no count from 1 on"));
+  EXPECT_THAT(refusal_of_plan("a=kill@"), HasSubstr("no count"));
+  EXPECT_THAT(refusal_of_plan("a=kill@2x"), HasSubstr("no count"));
+  EXPECT_THAT(refusal_of_plan("test.half=throw;b="), HasSubstr("'b=' is refused"));
   EXPECT_FALSE(throws("test.half")) << "half a plan was taken";
-  EXPECT_EQ(refusal(";test.x=throw;;"), "accepted");
-  EXPECT_EQ(refusal(""), "accepted");
+  EXPECT_EQ(refusal_of_plan(";test.x=throw;;"), "accepted");
+  EXPECT_EQ(refusal_of_plan(""), "accepted");
 }
 
 TEST_F(FailpointDeathTest, KillsTheProcessFromTheEnvironment) {

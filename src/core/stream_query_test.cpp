@@ -4,22 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "postrider/error.hpp"
+#include "support/refusal.hpp"
 
 namespace postrider {
 namespace {
 
-using Items = std::vector<QueryItem>;
+using test::refusal;
 
-template <class Action>
-std::string refusal(Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    return error.what();
-  }
-  return "taken";
-}
+using Items = std::vector<QueryItem>;
 
 TEST(StreamQuery, AnItemWantsOneOfItsTypesAndAllOfItsTags) {
   const Query query = Query::of({QueryItem{.types = {"A", "B"}, .tags = {{"x", "1"}, {"y", "2"}}}});

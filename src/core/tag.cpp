@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t shown_chars = 80;
 
-[[noreturn]] void refuse(std::string_view text, std::string_view why) {
+[[noreturn]] void refuse_tag(std::string_view text, std::string_view why) {
   throw Error(ErrorCode::invalid_argument,
               "not a tag: '" + utf8_repaired(utf8_prefix(text, shown_chars)) + "'", why,
               R"(write key=value; within the key, \= stands for = and \\ for \)");
@@ -45,12 +45,12 @@ Tag Tag::decode(std::string_view text) {
       ++at;
       // Nothing else is ever escaped, so that each tag has one written form.
       if (at == text.size() || (text[at] != '=' && text[at] != '\\')) {
-        refuse(text, "a backslash in its key escapes nothing");
+        refuse_tag(text, "a backslash in its key escapes nothing");
       }
     }
     tag.key += text[at++];
   }
-  if (at == text.size()) refuse(text, "it has no =");
+  if (at == text.size()) refuse_tag(text, "it has no =");
   tag.value = text.substr(at + 1);
   tag.check();
   return tag;

@@ -9,7 +9,7 @@
 namespace postrider {
 namespace {
 
-std::string refusal(const std::string& text) {
+std::string refusal_of_tag(const std::string& text) {
   try {
     (void)Tag::decode(text);
   } catch (const Error& error) {
@@ -42,23 +42,23 @@ RC_GTEST_PROP(TagProperty, HazardS13DifferentTagsHaveDifferentTexts, ()) {
 }
 
 TEST(Tag, RefusesWhatIsNoTag) {
-  EXPECT_NE(refusal("wallet:42").find("it has no ="), std::string::npos);
-  EXPECT_NE(refusal("").find("it has no ="), std::string::npos);
-  EXPECT_NE(refusal("=42").find("key is empty"), std::string::npos);
-  EXPECT_NE(refusal("a\\b=1").find("escapes nothing"), std::string::npos);
-  EXPECT_NE(refusal("a\\").find("escapes nothing"), std::string::npos);
-  EXPECT_NE(refusal("a=\xff").find("UTF-8"), std::string::npos);
-  EXPECT_NE(refusal(std::string("a=\0", 3)).find("NUL"), std::string::npos);
+  EXPECT_NE(refusal_of_tag("wallet:42").find("it has no ="), std::string::npos);
+  EXPECT_NE(refusal_of_tag("").find("it has no ="), std::string::npos);
+  EXPECT_NE(refusal_of_tag("=42").find("key is empty"), std::string::npos);
+  EXPECT_NE(refusal_of_tag("a\\b=1").find("escapes nothing"), std::string::npos);
+  EXPECT_NE(refusal_of_tag("a\\").find("escapes nothing"), std::string::npos);
+  EXPECT_NE(refusal_of_tag("a=\xff").find("UTF-8"), std::string::npos);
+  EXPECT_NE(refusal_of_tag(std::string("a=\0", 3)).find("NUL"), std::string::npos);
 }
 
 TEST(Tag, BoundsCountCharactersAndAreExact) {
   std::string key;
   for (std::size_t i = 0; i < Tag::max_key_chars; ++i) key += "ä";
-  EXPECT_EQ(refusal(key + "=1"), "taken");
-  EXPECT_NE(refusal(key + "x=1").find("at most 64"), std::string::npos);
+  EXPECT_EQ(refusal_of_tag(key + "=1"), "taken");
+  EXPECT_NE(refusal_of_tag(key + "x=1").find("at most 64"), std::string::npos);
   const std::string value(Tag::max_value_chars, 'v');
-  EXPECT_EQ(refusal("k=" + value), "taken");
-  EXPECT_NE(refusal("k=" + value + "v").find("at most 256"), std::string::npos);
+  EXPECT_EQ(refusal_of_tag("k=" + value), "taken");
+  EXPECT_NE(refusal_of_tag("k=" + value + "v").find("at most 256"), std::string::npos);
 }
 
 }  // namespace

@@ -18,22 +18,14 @@
 #include "postrider/log.hpp"
 #include "postrider/metrics.hpp"
 #include "postrider/value.hpp"
+#include "support/refusal.hpp"
 
 namespace postrider {
 namespace {
 
-using ::testing::HasSubstr;
+using test::refusal;
 
-template <class F>
-std::string refusal(F&& call) {
-  try {
-    call();
-    return "accepted";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
-    return error.what();
-  }
-}
+using ::testing::HasSubstr;
 
 bool identifies(const std::string& name) {
   return refusal([&] { (void)Identifier(name); }) == "accepted";

@@ -10,6 +10,7 @@
 #include <map>
 #include <random>
 
+#include "logger/lane_fixture.hpp"
 #include "logger/lane_set.hpp"
 #include "postrider/event_log_entry.hpp"
 #include "support/crash_run.hpp"
@@ -17,10 +18,6 @@
 
 namespace postrider::logger {
 namespace {
-
-constexpr std::uint32_t chunk_bytes = 4096;
-constexpr std::uint32_t chunk_count = 4;
-constexpr std::size_t lane_bytes = LaneMemory::head_bytes + std::size_t{chunk_bytes} * chunk_count;
 
 using Events = std::map<std::string, std::string>;  // key, packed
 

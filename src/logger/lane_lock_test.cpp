@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "logger/lane_fixture.hpp"
 #include "logger/lane_set.hpp"
 #include "logger/logger_fixture.hpp"
 #include "logger/spill_folder.hpp"
@@ -15,10 +16,6 @@ namespace {
 using ::testing::HasSubstr;
 
 namespace fs = std::filesystem;
-
-constexpr std::uint32_t chunk_bytes = 4096;
-constexpr std::uint32_t chunk_count = 4;
-constexpr std::size_t lane_bytes = LaneMemory::head_bytes + std::size_t{chunk_bytes} * chunk_count;
 
 template <class Call>
 void expect_conflict(const Call& call, const std::string& words) {

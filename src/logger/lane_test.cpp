@@ -8,16 +8,13 @@
 #include <random>
 #include <thread>
 
+#include "logger/lane_fixture.hpp"
 #include "logger/lane_set.hpp"
 #include "postrider/event_log_entry.hpp"
 #include "support/temp_dir.hpp"
 
 namespace postrider::logger {
 namespace {
-
-constexpr std::uint32_t chunk_bytes = 4096;
-constexpr std::uint32_t chunk_count = 4;
-constexpr std::size_t lane_bytes = LaneMemory::head_bytes + std::size_t{chunk_bytes} * chunk_count;
 
 EventLogEntry entry(std::size_t number) {
   EventLogEntry made;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "logger/logger_fixture.hpp"
+#include "logger/spill_fixture.hpp"
 #include "logger/spill_names.hpp"
 #include "support/crash_run.hpp"
 
@@ -17,8 +18,6 @@ namespace {
 using ::testing::HasSubstr;
 
 namespace fs = std::filesystem;
-
-constexpr const char* active = "eventlog-spillover.jsonl";
 
 struct SpillRemoved : LoggerFixture {
   const fs::path folder = temp.path() / "spill";

@@ -11,7 +11,7 @@
 namespace postrider::logger {
 namespace {
 
-constexpr const char* name = "eventlog-spillover.checkpoint";
+constexpr const char* checkpoint_name = "eventlog-spillover.checkpoint";
 constexpr std::uint64_t magic = 0x32544b4350535250ULL;  // "PRSPCKT2"
 constexpr std::uint64_t slot_distance = 512;            // a sector each: no write touches both
 
@@ -36,7 +36,7 @@ std::uint64_t sum_of(const Slot& slot) {
 }  // namespace
 
 std::optional<SpillCursor> SpillCheckpoint::load() {
-  const SpillFile file(folder_, folder_.open(name, SpillFolder::Mode::read));
+  const SpillFile file(folder_, folder_.open(checkpoint_name, SpillFolder::Mode::read));
   if (!file.is_open() || folder_.mark(file.get(), file_mark_) != 0) return std::nullopt;
   std::optional<SpillCursor> newest;
   for (const std::uint64_t offset : {std::uint64_t{0}, slot_distance}) {
@@ -68,14 +68,14 @@ int SpillCheckpoint::store(const SpillMarks& marks) {
 }
 
 int SpillCheckpoint::refresh() {
-  return generation_ == 0 || is_still(folder_, name, file_mark_) ? 0 : write();
+  return generation_ == 0 || is_still(folder_, checkpoint_name, file_mark_) ? 0 : write();
 }
 
 int SpillCheckpoint::write() {
   // Another one in its place may have numbers of its own.
-  const bool anew = generation_ > 0 && !is_still(folder_, name, file_mark_);
+  const bool anew = generation_ > 0 && !is_still(folder_, checkpoint_name, file_mark_);
   if (anew) file_.reset();
-  if (!file_.is_open()) file_ = SpillFile(folder_, folder_.open(name, SpillFolder::Mode::update));
+  if (!file_.is_open()) file_ = SpillFile(folder_, folder_.open(checkpoint_name, SpillFolder::Mode::update));
   if (!file_.is_open()) return file_.get();
   if (file_mark_ == FileMark{} || anew) {
     int error = folder_.mark(file_.get(), file_mark_);

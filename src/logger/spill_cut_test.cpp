@@ -12,8 +12,6 @@ namespace {
 using test::SimFolder;
 namespace fs = std::filesystem;
 
-constexpr const char* active = "eventlog-spillover.jsonl";
-
 void copy(const SimFolder& from, SimFolder& to) {
   for (const std::string& name : from.names()) to.put(name, from.content(name));
 }

@@ -13,6 +13,9 @@
 
 namespace postrider::logger {
 
+/// The file that is written to.
+inline constexpr const char* active = "eventlog-spillover.jsonl";
+
 inline void silent(LogLevel, std::string_view) {}
 
 inline std::string members_of(std::size_t number) {

@@ -23,8 +23,6 @@ using ::testing::IsEmpty;
 
 namespace fs = std::filesystem;
 
-constexpr const char* active = "eventlog-spillover.jsonl";
-
 std::string one_full_file(const SimFolder& folder) {
   for (const std::string& name : folder.names()) {
     if (name.find("-0000.jsonl") != std::string::npos) return name;

@@ -9,8 +9,8 @@
 namespace postrider {
 namespace {
 
-constexpr Duration between_warnings = std::chrono::minutes{1};
-constexpr std::size_t longest_reason = 500;
+constexpr Duration between_repeats = std::chrono::minutes{1};
+constexpr std::size_t longest_logged_reason = 500;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ void FailureLog::failed(std::size_t listener, const Event& event, const Delivery
     std::string line = "postrider: attempt " +
                        std::to_string(std::int64_t{static_cast<std::int32_t>(delivery.failed)} + 1) +
                        " at event " + event.id().str() + " of type " + event.type() +
-                       " failed: " + utf8_repaired(utf8_prefix(reason, longest_reason));
+                       " failed: " + utf8_repaired(utf8_prefix(reason, longest_logged_reason));
     if (*left_out > 0)
       line += " (and " + counted(*left_out, "more failure") + " of this type since the last warning)";
     log_(LogLevel::warning, line);
@@ -43,14 +43,14 @@ std::optional<std::size_t> FailureLog::admit(Key key) {
       ++told.left_out;
       return std::nullopt;
     }
-    told.next = now + between_warnings;
+    told.next = now + between_repeats;
     return std::exchange(told.left_out, 0);
   }
   if (told_.size() >= most_remembered) {
     std::erase_if(told_, [&](const auto& entry) { return entry.second.next <= now; });
     if (told_.size() >= most_remembered) return std::nullopt;
   }
-  told_.emplace(std::move(key), Told{now + between_warnings});
+  told_.emplace(std::move(key), Told{now + between_repeats});
   return 0;
 }
 

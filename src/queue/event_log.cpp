@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "postrider/error.hpp"
+#include "queue/waiting.hpp"
 #include "storage/log_store.hpp"
 #include "storage/queue_store.hpp"
 
@@ -11,11 +12,6 @@ namespace postrider {
 namespace {
 
 constexpr std::size_t most_read = 10'000;
-constexpr Duration first_pause = std::chrono::milliseconds{100};
-constexpr Duration longest_wait =
-    std::chrono::hours{24 * 365};  // what is longer could not be added to a time
-constexpr Duration longest_pause = std::chrono::seconds{1};
-
 class Subscription {
  public:
   Subscription(detail::Signal& signal, detail::Signal::Listener listener)

@@ -21,7 +21,7 @@ double random_unit() {
   return std::generate_canonical<double, 32>(engine);
 }
 
-std::string number(QueueId id) {
+std::string id_text(QueueId id) {
   return std::to_string(static_cast<std::int64_t>(id));
 }
 
@@ -58,7 +58,7 @@ ManagerCore::Fetched ManagerCore::fetch(std::size_t limit) {
   held.add(claimed.events, asked);
   queue.metrics->observe_queue_claim(claimed.events.size(), since(asked, *queue.clock));
   for (const QueueId id : claimed.quarantined) {
-    queue.log(LogLevel::error, "postrider: event " + number(id) +
+    queue.log(LogLevel::error, "postrider: event " + id_text(id) +
                                    " is in quarantine: it was in progress when its worker died, " +
                                    std::to_string(queue.max_crashes) + " times");
   }
@@ -162,7 +162,7 @@ std::optional<Settlement> ManagerCore::handle_one(Work& work) {
     settlement = run.run(*handlers, options_.max_attempts, random_unit());
   } catch (const std::exception& error) {
     // What is stored about its handlers could not be read: whoever comes next has to know it.
-    queue_.options.log(LogLevel::error, "postrider: event " + number(event.claim.id) +
+    queue_.options.log(LogLevel::error, "postrider: event " + id_text(event.claim.id) +
                                             " goes back to the queue: " + what_of(error));
     settlement = release_of(event);
     settlement->delay = delay_after_store_failure;
@@ -216,7 +216,7 @@ std::int32_t ManagerCore::suspect_crashes() const noexcept {
 
 void ManagerCore::drop(const QueuedEvent& event) {
   queue_.options.metrics->increment_queue_stale(1);
-  queue_.options.log(LogLevel::warning, "postrider: the claim on event " + number(event.claim.id) +
+  queue_.options.log(LogLevel::warning, "postrider: the claim on event " + id_text(event.claim.id) +
                                             " ended before it was handled; it goes to another worker");
   const Settlement gone{.claim = event.claim};
   (void)settled({&gone, 1});

@@ -3,15 +3,11 @@
 
 #include "postrider/error.hpp"
 #include "postrider/projection.hpp"
+#include "queue/waiting.hpp"
 #include "storage/projection_store.hpp"
 
 namespace postrider {
 namespace {
-
-constexpr Duration first_pause = std::chrono::milliseconds{100};
-constexpr Duration longest_wait =
-    std::chrono::hours{24 * 365};  // what is longer could not be added to a time
-constexpr Duration longest_pause = std::chrono::seconds{1};
 
 [[noreturn]] void throw_unknown(std::string_view name, int version) {
   std::string which = "there is no projection '" + std::string(name) + "'";

@@ -14,11 +14,6 @@ namespace {
 constexpr bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
-constexpr bool is_word(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' ||
-         static_cast<unsigned char>(c) >= 0x80;
-}
-
 /// All below return the position after the piece that begins at `at`; an unterminated piece goes to the end.
 std::size_t end_of_quoted(std::string_view sql, std::size_t at, bool backslashes) {
   const char quote = sql[at];

@@ -7,6 +7,12 @@
 
 namespace postrider {
 
+/// May be in a name or a keyword of SQL.
+[[nodiscard]] constexpr bool is_word(char c) noexcept {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+         static_cast<unsigned char>(c) >= 0x80;
+}
+
 /// A statement with PostgreSQL's placeholders.
 struct NumberedStatement {
   std::string sql;

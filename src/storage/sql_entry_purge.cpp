@@ -3,10 +3,11 @@
 
 #include <utility>
 
+#include "storage/sql_tables.hpp"
+
 namespace postrider {
 namespace {
 
-constexpr std::string_view entries_table = "event_log_entries";
 constexpr std::string_view time_index = "event_log_entries_time";
 
 }  // namespace

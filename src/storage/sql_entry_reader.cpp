@@ -5,21 +5,21 @@
 #include <utility>
 
 #include "core/utf8.hpp"
+#include "storage/sql_tables.hpp"
 
 namespace postrider {
 namespace {
 
-constexpr std::string_view entries_table = "event_log_entries";
 constexpr std::string_view words_table = "event_log_words";
 constexpr std::string_view correlation_column = "e.correlation_id";
 constexpr std::string_view application_column = "e.application_id";
 // What one page may hold: about this much. Rows come in chunks, because their size is not known before they
 // are read.
-constexpr std::size_t page_bytes = 4U << 20U;
-constexpr std::size_t first_chunk = 100;
-constexpr std::size_t largest_chunk = 1000;
+constexpr std::size_t entry_page_bytes = 4U << 20U;
+constexpr std::size_t first_entry_chunk = 100;
+constexpr std::size_t largest_entry_chunk = 1000;
 
-std::string columns(const SqlDialect& dialect) {
+std::string entry_columns(const SqlDialect& dialect) {
   return "e.id, e.application_id, e.correlation_id, e.process_name, e.process_status, e.step, e.details, "
          "e.target_system, e.originating_system, e.user_id, e.idempotency_key, e.extras, " +
          around(dialect.to_micros, "e.occurred_at") + ", " + around(dialect.to_micros, "e.received_at");
@@ -149,7 +149,7 @@ Rows SqlEntryReader::read(const EntryQuery& query, const std::optional<EntryPosi
                           std::size_t limit) const {
   std::vector<std::string> texts;
   SqlQuery sql(dialect_);
-  sql.sql("select ").sql(columns(dialect_)).sql(" from ");
+  sql.sql("select ").sql(entry_columns(dialect_)).sql(" from ");
   const bool by_words = !query.words.empty();
   if (by_words && dialect_.kind == BackendKind::sqlite) {
     sql.table(words_table).sql(" join ").table(entries_table).sql(" as e on e.id = ");
@@ -178,11 +178,11 @@ EntryPage SqlEntryReader::find(const EntryQuery& query) const {
   std::optional<EntryPosition> after = query.after;
   std::size_t bytes = 0;
   // One more than asked for tells whether there are more.
-  std::size_t chunk = std::min(query.limit + 1, first_chunk);
+  std::size_t chunk = std::min(query.limit + 1, first_entry_chunk);
   while (query.limit > 0) {
     Rows rows = read(query, after, chunk);
     for (auto& row : rows.rows) {
-      if (page.entries.size() == query.limit || bytes >= page_bytes) {
+      if (page.entries.size() == query.limit || bytes >= entry_page_bytes) {
         page.more = true;
         return page;
       }
@@ -193,15 +193,19 @@ EntryPage SqlEntryReader::find(const EntryQuery& query) const {
     const StoredEntry& last = page.entries.back();
     after = EntryPosition{last.entry.occurred_at, last.id};
     const std::size_t average = bytes / page.entries.size() + 1;
-    const std::size_t room = bytes < page_bytes ? (page_bytes - bytes) / average : 0;
-    chunk = std::min({query.limit + 1 - page.entries.size(), largest_chunk, room + 1});
+    const std::size_t room = bytes < entry_page_bytes ? (entry_page_bytes - bytes) / average : 0;
+    chunk = std::min({query.limit + 1 - page.entries.size(), largest_entry_chunk, room + 1});
   }
   return page;
 }
 
 std::optional<StoredEntry> SqlEntryReader::get(EntryId id) const {
   SqlQuery sql(dialect_);
-  sql.sql("select ").sql(columns(dialect_)).sql(" from ").table(entries_table).sql(" as e where e.id = ");
+  sql.sql("select ")
+      .sql(entry_columns(dialect_))
+      .sql(" from ")
+      .table(entries_table)
+      .sql(" as e where e.id = ");
   Rows rows = sql.bind(static_cast<std::int64_t>(id)).run();
   if (rows.empty()) return std::nullopt;
   return to_entry(rows.rows.front());

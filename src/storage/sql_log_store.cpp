@@ -8,25 +8,21 @@
 #include "storage/attempts.hpp"
 #include "storage/handler_results.hpp"
 #include "storage/sql_event_columns.hpp"
+#include "storage/sql_tables.hpp"
 
 namespace postrider {
 namespace {
 
-constexpr std::string_view log_table = "event_log";
 constexpr std::size_t max_filter_values = 10'000;
 // A filter that matches little must not make one call walk the whole log.
 constexpr std::size_t window_rows = 10'000;
 // What one page may hold: about this much payload. Rows come in chunks, because their size is not known
 // before they are read; a payload has at most 1 MiB.
-constexpr std::size_t page_bytes = 16U << 20U;
-constexpr std::size_t first_chunk = 100;
-constexpr std::size_t largest_chunk = 500;
+constexpr std::size_t log_page_bytes = 16U << 20U;
+constexpr std::size_t first_log_chunk = 100;
+constexpr std::size_t largest_log_chunk = 500;
 
-std::int64_t value(LogSeq seq) {
-  return static_cast<std::int64_t>(seq);
-}
-
-std::string columns(const SqlDialect& dialect) {
+std::string log_columns(const SqlDialect& dialect) {
   return event_columns(dialect) + ", seq, id, status, attempts, crashes, " +
          around(dialect.to_micros, "processing_started_at") + ", " +
          around(dialect.to_micros, "finalized_at") + ", results";
@@ -62,7 +58,7 @@ SqlLogStore::SqlLogStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
 std::optional<LogSeq> SqlLogStore::window_end(LogSeq after, std::size_t rows) {
   SqlQuery query(dialect_);
   query.sql("select max(seq) from (select seq from ").table(log_table).sql(" where seq > ");
-  query.bind(value(after)).sql(" order by seq limit ").bind_limit(rows).sql(") as ahead");
+  query.bind(plain(after)).sql(" order by seq limit ").bind_limit(rows).sql(") as ahead");
   const Rows answer = query.run();
   if (answer.is_null(0, 0)) return std::nullopt;
   return LogSeq{answer.integer(0, 0)};
@@ -83,12 +79,12 @@ LogPage SqlLogStore::read(LogSeq after, std::size_t limit, const LogFilter& filt
     if (!end.has_value()) return page;
   }
   std::size_t bytes = 0;
-  std::size_t chunk = std::min(limit, first_chunk);
+  std::size_t chunk = std::min(limit, first_log_chunk);
   for (;;) {
     SqlQuery query(dialect_);
-    query.sql("select ").sql(columns(dialect_)).sql(" from ").table(log_table).sql(" where seq > ");
-    query.bind(value(page.scanned_to));
-    if (end.has_value()) query.sql(" and seq <= ").bind(value(*end));
+    query.sql("select ").sql(log_columns(dialect_)).sql(" from ").table(log_table).sql(" where seq > ");
+    query.bind(plain(page.scanned_to));
+    if (end.has_value()) query.sql(" and seq <= ").bind(plain(*end));
     query.and_in("status", filter.statuses,
                  [](QueueStatus status) { return static_cast<std::int64_t>(status); });
     query.and_in("event_type", filter.types, [](const std::string& type) { return std::string_view(type); });
@@ -102,9 +98,10 @@ LogPage SqlLogStore::read(LogSeq after, std::size_t limit, const LogFilter& filt
       page.scanned_to = end.value_or(page.scanned_to);
       return page;
     }
-    if (page.entries.size() >= limit || bytes >= page_bytes) return page;
+    if (page.entries.size() >= limit || bytes >= log_page_bytes) return page;
     const std::size_t average = bytes / page.entries.size() + 1;
-    chunk = std::min({limit - page.entries.size(), largest_chunk, (page_bytes - bytes) / average + 1});
+    chunk =
+        std::min({limit - page.entries.size(), largest_log_chunk, (log_page_bytes - bytes) / average + 1});
   }
 }
 
@@ -115,7 +112,7 @@ LogSeq SqlLogStore::head() {
 
 std::optional<LogEntry> SqlLogStore::find(QueueId id) {
   SqlQuery query(dialect_);
-  query.sql("select ").sql(columns(dialect_)).sql(" from ").table(log_table).sql(" where id = ");
+  query.sql("select ").sql(log_columns(dialect_)).sql(" from ").table(log_table).sql(" where id = ");
   const Rows rows = query.bind(static_cast<std::int64_t>(id)).run();
   if (rows.empty()) return std::nullopt;
   LogEntry entry = to_entry(rows.rows.front());

@@ -9,13 +9,13 @@
 #include "storage/contention.hpp"
 #include "storage/sql_outbox_filter.hpp"
 #include "storage/sql_outbox_rows.hpp"
+#include "storage/sql_tables.hpp"
 
 namespace postrider {
 namespace {
 
 constexpr std::size_t max_filter_ids = 10'000;
 
-constexpr std::string_view outbox = "outbox_event";
 constexpr std::string_view attempt = "outbox_attempt";
 
 /// A pending row that somebody was given and did not take: he has failed, or was away.
@@ -57,9 +57,9 @@ OutboxCounts SqlOutboxAdminStore::counts() {
   // together.
   SqlQuery query(dialect_);
   query.sql("select f.pending + o.pending, f.retrying + o.retrying, (select count(*) from ")
-      .table(outbox)
+      .table(outbox_table)
       .sql(" where status = 1), (select count(*) from ")
-      .table(outbox)
+      .table(outbox_table)
       .sql(" where status = 3)");
   for (const std::string_view time : {"f.due", "o.due", "f.since", "o.since"}) query.sql(", ").micros(time);
   if (dialect_.clock == nullptr) query.sql(", ").micros(dialect_.now);
@@ -69,7 +69,7 @@ OutboxCounts SqlOutboxAdminStore::counts() {
     query.sql(" then 1 end) as retrying, min(due_at) as due, min(case when ").sql(was_tried);
     // A retry moves available_at away; what is planned for later and was never tried waits for nobody.
     query.sql(" then created_at when available_at <= ").now().sql(" then available_at end) as since from ");
-    query.table(outbox).sql(where_pending(dialect_.kind, ordered)).sql(ordered ? ") o" : ") f");
+    query.table(outbox_table).sql(where_pending(dialect_.kind, ordered)).sql(ordered ? ") o" : ") f");
   }
   const std::optional<TimePoint> own_now =
       dialect_.clock == nullptr ? std::nullopt : std::optional(dialect_.clock->now());
@@ -92,7 +92,7 @@ OutboxCounts SqlOutboxAdminStore::counts() {
 std::string SqlOutboxAdminStore::last_error() {
   for (const bool ordered : {false, true}) {
     SqlQuery query(dialect_);
-    query.sql("select last_error from ").table(outbox).sql(where_pending(dialect_.kind, ordered));
+    query.sql("select last_error from ").table(outbox_table).sql(where_pending(dialect_.kind, ordered));
     // Who was tried last is due last.
     query.sql(" and last_error is not null order by due_at desc limit 1");
     if (const Rows rows = query.run(); !rows.empty()) return text(rows.rows[0][0]);
@@ -105,7 +105,7 @@ std::optional<OutboxRecord> SqlOutboxAdminStore::find(const EventId& id) {
   query.sql("select ")
       .sql(outbox_columns(dialect_))
       .sql(" from ")
-      .table(outbox)
+      .table(outbox_table)
       .sql(" where event_id = ")
       .bind(id.view());
   const Rows rows = query.run();
@@ -118,7 +118,7 @@ std::optional<OutboxRecord> SqlOutboxAdminStore::find(const EventId& id) {
 std::vector<OutboxRecord> SqlOutboxAdminStore::list_dead(const DeadLetterFilter& filter, std::size_t limit,
                                                          const OutboxRecord* after) {
   SqlQuery query(dialect_);
-  where_dead(query.sql("select ").sql(outbox_columns(dialect_)).sql(" from ").table(outbox), filter);
+  where_dead(query.sql("select ").sql(outbox_columns(dialect_)).sql(" from ").table(outbox_table), filter);
   if (after != nullptr) {
     if (!after->done_at.has_value()) {
       throw Error(ErrorCode::invalid_argument, "cannot continue the list after event " + after->id.str(),
@@ -138,23 +138,25 @@ std::vector<OutboxRecord> SqlOutboxAdminStore::list_dead(const DeadLetterFilter&
 
 std::int64_t SqlOutboxAdminStore::count_dead(const DeadLetterFilter& filter) {
   SqlQuery query(dialect_);
-  where_dead(query.sql("select count(*) from ").table(outbox), filter);
+  where_dead(query.sql("select count(*) from ").table(outbox_table), filter);
   return number(query.run().rows.at(0).at(0));
 }
 
 std::int64_t SqlOutboxAdminStore::revive_dead(const DeadLetterFilter& filter, std::size_t limit,
                                               Duration delay) {
   SqlQuery query(dialect_);
-  query.sql("update ").table(outbox).sql(
-      " set status = 0, attempts = 0, token = token % 1000000000000000000 + 1, done_at = null, "
-      "owner = null, lease_until = null, available_at = ");
+  query.sql("update ")
+      .table(outbox_table)
+      .sql(
+          " set status = 0, attempts = 0, token = token % 1000000000000000000 + 1, done_at = null, "
+          "owner = null, lease_until = null, available_at = ");
   delay == Duration::zero() ? query.now() : query.now_plus(delay);
   if (dialect_.kind == BackendKind::mariadb) {
     where_dead(query, filter).sql(" order by done_at, event_id limit ").bind_limit(limit);
   } else {
     // The outer condition is checked again under the row's lock: two replays at once never raise the same row
     // twice.
-    where_status(query, EventStatus::dead).sql(" and event_id in (select event_id from ").table(outbox);
+    where_status(query, EventStatus::dead).sql(" and event_id in (select event_id from ").table(outbox_table);
     where_dead(query, filter);
     query.sql(" order by done_at, event_id limit ").bind_limit(limit).sql(")");
   }
@@ -168,7 +170,7 @@ bool SqlOutboxAdminStore::edit_dead(const EventId& id, PayloadKind kind, std::st
   // The token is raised so that the row changes in any case: MariaDB does not count a row that stays as it
   // was.
   query.sql("update ")
-      .table(outbox)
+      .table(outbox_table)
       .sql(" set token = token % 1000000000000000000 + 1, payload = ")
       .bind(json ? Value(payload) : Value(nullptr));
   query.sql(", payload_bytes = ").bind(json ? Value(nullptr) : Value(Blob{payload}));
@@ -187,8 +189,8 @@ std::int64_t SqlOutboxAdminStore::purge_batch(EventStatus status, Duration age, 
   const bool postgres = dialect_.kind == BackendKind::postgres;
   SqlQuery query(dialect_);
   if (postgres) query.sql("with gone as (");
-  where_status(query.sql("delete from ").table(outbox), status);
-  where_status(query.sql(" and event_id in (select event_id from ").table(outbox), status);
+  where_status(query.sql("delete from ").table(outbox_table), status);
+  where_status(query.sql(" and event_id in (select event_id from ").table(outbox_table), status);
   query.sql(" and done_at <= ").now_minus(age).sql(" order by done_at limit ").bind_limit(limit).sql(")");
   if (!postgres) return query.run().affected;  // SQLite: a trigger removes the attempts
   query.sql(" returning event_id), attempts as (delete from ").table(attempt);
@@ -201,7 +203,7 @@ std::int64_t SqlOutboxAdminStore::purge_batch(EventStatus status, Duration age, 
 std::int64_t SqlOutboxAdminStore::purge_by_id(EventStatus status, Duration age, std::size_t limit) {
   Transaction tx = dialect_.begin();
   SqlQuery found(dialect_);
-  where_status(found.sql("select event_id from ").table(outbox), status);
+  where_status(found.sql("select event_id from ").table(outbox_table), status);
   found.sql(" and done_at <= ").now_minus(age).sql(" order by done_at limit ").bind_limit(limit);
   // Under lock, so that nobody replays one of them meanwhile and finds its history gone.
   const Rows rows = found.sql(" for update").run(tx);
@@ -209,7 +211,7 @@ std::int64_t SqlOutboxAdminStore::purge_by_id(EventStatus status, Duration age, 
   std::vector<std::string> ids;
   ids.reserve(rows.size());
   for (const auto& row : rows.rows) ids.push_back(text(row[0]));
-  for (const std::string_view table : {attempt, outbox}) {
+  for (const std::string_view table : {attempt, outbox_table}) {
     SqlQuery gone(dialect_);
     gone.sql("delete from ").table(table).sql(" where 1 = 1");
     gone.and_in("event_id", ids, [](const std::string& id) { return std::string_view(id); }).run(tx);
@@ -221,7 +223,7 @@ std::int64_t SqlOutboxAdminStore::purge_by_id(EventStatus status, Duration age, 
 std::int64_t SqlOutboxAdminStore::count_purgeable(EventStatus status, Duration age) {
   require_finished(status);
   SqlQuery query(dialect_);
-  where_status(query.sql("select count(*) from ").table(outbox), status);
+  where_status(query.sql("select count(*) from ").table(outbox_table), status);
   query.sql(" and done_at <= ").now_minus(age);
   return number(query.run().rows.at(0).at(0));
 }

@@ -10,11 +10,11 @@
 #include "storage/contention.hpp"
 #include "storage/row_decoder.hpp"
 #include "storage/sql_outbox_filter.hpp"
+#include "storage/sql_tables.hpp"
 
 namespace postrider {
 namespace {
 
-constexpr std::string_view outbox = "outbox_event";
 constexpr std::string_view fenced = "token = token % 1000000000000000000 + 1";
 
 /// In place of a node: it holds a key back behind what was cancelled. Not the node that had it, which an
@@ -52,7 +52,7 @@ class Change {
     SqlQuery query(dialect_);
     query.sql("select event_id, seq, ordering_key, owner, ").micros("lease_until");
     query.sql(", case when owner is not null and lease_until > ").now().sql(" then 1 else 0 end from ");
-    and_pending(of(query.table(outbox).sql(" where due_at is not null"), ids), rows);
+    and_pending(of(query.table(outbox_table).sql(" where due_at is not null"), ids), rows);
     query.sql(" order by event_id");
     if (dialect_.kind != BackendKind::sqlite) query.sql(" for update skip locked");
     Locked locked;
@@ -72,11 +72,11 @@ class Change {
 
   void requeue(const Locked& locked) {
     SqlQuery due(dialect_);
-    due.sql("update ").table(outbox).sql(" set available_at = ").now();
+    due.sql("update ").table(outbox_table).sql(" set available_at = ").now();
     of(due.sql(" where due_at is not null"), locked.ids).run(tx_);
     if (!locked.free.empty()) {
       SqlQuery free(dialect_);
-      free.sql("update ").table(outbox).sql(" set owner = null, lease_until = null, ").sql(fenced);
+      free.sql("update ").table(outbox_table).sql(" set owner = null, lease_until = null, ").sql(fenced);
       of(free.sql(" where due_at is not null"), locked.free).run(tx_);
     }
     for (const auto& [whose, holding] : locked.held) take_from(whose, holding);
@@ -85,7 +85,7 @@ class Change {
   void cancel(const Locked& locked, std::string_view reason) {
     const std::string error = stored_error("cancelled: " + std::string(reason));
     SqlQuery query(dialect_);
-    query.sql("update ").table(outbox).sql(" set status = 3, done_at = ").now();
+    query.sql("update ").table(outbox_table).sql(" set status = 3, done_at = ").now();
     query.sql(", last_error = ").bind(error).sql(", owner = null, lease_until = null, ").sql(fenced);
     of(query.sql(" where due_at is not null"), locked.ids).run(tx_);
     for (const auto& [whose, holding] : locked.held) hold_back_next(whose.key, holding);
@@ -114,26 +114,31 @@ class Change {
   /// begins before that; then all of them come again, in order.
   void take_from(const KeyAndNode& whose, const Holding& holding) {
     SqlQuery query(dialect_);
-    where_held(query.sql("select ").micros("lease_until").sql(" from ").table(outbox), whose, holding);
+    where_held(query.sql("select ").micros("lease_until").sql(" from ").table(outbox_table), whose, holding);
     TimePoint until = holding.until;
     for (const auto& row : run_locking(query.sql(" order by seq")).rows) {
       until = std::max(until, time_of(row[0]));
     }
     SqlQuery taken(dialect_);
-    taken.sql("update ").table(outbox).sql(" set lease_until = ").bind_time(until).sql(", ").sql(fenced);
+    taken.sql("update ")
+        .table(outbox_table)
+        .sql(" set lease_until = ")
+        .bind_time(until)
+        .sql(", ")
+        .sql(fenced);
     where_held(taken, whose, holding).run(tx_);
   }
 
   /// The node may be running what was cancelled until its lease ends, and what it has behind it afterwards.
   void hold_back_next(const std::string& key, const Holding& holding) {
     SqlQuery query(dialect_);
-    where_key(query.sql("select event_id from ").table(outbox), key, holding.first_seq);
+    where_key(query.sql("select event_id from ").table(outbox_table), key, holding.first_seq);
     query.sql(" and (owner is null or lease_until is null or lease_until <= ").now();
     const Rows next = run_locking(query.sql(") order by seq limit 1"));
     if (next.empty()) return;
     const std::string id = text(next.rows[0][0]);
     SqlQuery held(dialect_);
-    held.sql("update ").table(outbox).sql(" set owner = ").bind(nobody).sql(", lease_until = ");
+    held.sql("update ").table(outbox_table).sql(" set owner = ").bind(nobody).sql(", lease_until = ");
     held.bind_time(holding.until).sql(", ").sql(fenced).sql(" where event_id = ").bind(id).run(tx_);
   }
 
@@ -153,7 +158,7 @@ std::int64_t SqlOutboxPendingStore::count(const PendingRows& rows) {
   std::int64_t sum = 0;
   for (const bool ordered : {false, true}) {
     SqlQuery query(dialect_);
-    query.sql("select count(*) from ").table(outbox).sql(where_pending(dialect_.kind, ordered));
+    query.sql("select count(*) from ").table(outbox_table).sql(where_pending(dialect_.kind, ordered));
     query.and_in("event_id", rows.filter.ids, [](const EventId& id) { return id.view(); });
     const Rows found = and_pending(query, rows).run();
     if (!found.empty()) sum += number(found.rows[0][0]);

@@ -4,7 +4,7 @@
 namespace postrider {
 namespace {
 
-OutboxRecord to_record(const std::vector<Rows::Cell>& row) {
+OutboxRecord to_outbox_record(const std::vector<Rows::Cell>& row) {
   OutboxRecord record;
   record.id = EventId(text(row[0]));
   record.type = text(row[1]);
@@ -50,7 +50,7 @@ std::string outbox_columns(const SqlDialect& dialect, OutboxContent content) {
 std::vector<OutboxRecord> outbox_records(const Rows& rows) {
   std::vector<OutboxRecord> records;
   records.reserve(rows.size());
-  for (const auto& row : rows.rows) records.push_back(to_record(row));
+  for (const auto& row : rows.rows) records.push_back(to_outbox_record(row));
   return records;
 }
 

@@ -11,11 +11,10 @@
 
 #include "storage/sql_outbox_filter.hpp"
 #include "storage/sql_outbox_rows.hpp"
+#include "storage/sql_tables.hpp"
 
 namespace postrider {
 namespace {
-
-constexpr std::string_view outbox = "outbox_event";
 
 /// How a list is ordered.
 struct Order {
@@ -94,7 +93,7 @@ class Walk {
     } else if (search_.rows) {
       query_.sql(", substr(last_error, 1, 1) as last_error");  // whether there is one
     }
-    query_.sql(" from ").table(outbox);
+    query_.sql(" from ").table(outbox_table);
     if (dialect_.kind == BackendKind::mariadb && search_.list == OutboxList::all) {
       query_.sql(" force index (outbox_event_id)");  // left to itself it sorts the whole table
     }
@@ -176,7 +175,7 @@ OutboxPage SqlOutboxSearchStore::search(const OutboxSearch& search) {
   query.sql("select ")
       .sql(outbox_columns(dialect_, OutboxContent::left_out))
       .sql(" from ")
-      .table(outbox)
+      .table(outbox_table)
       .sql(" where 1 = 1");
   query.and_in("event_id", found, [](const OutboxMark& mark) { return mark.id.view(); });
   std::vector<OutboxRecord> records = outbox_records(query.run());
@@ -191,7 +190,7 @@ OutboxPage SqlOutboxSearchStore::search(const OutboxSearch& search) {
 std::vector<EventId> SqlOutboxSearchStore::known(std::span<const EventId> ids) {
   const std::vector<EventId> wanted(ids.begin(), ids.end());
   SqlQuery query(dialect_);
-  query.sql("select event_id from ").table(outbox).sql(" where 1 = 1");
+  query.sql("select event_id from ").table(outbox_table).sql(" where 1 = 1");
   query.and_in("event_id", wanted, [](const EventId& id) { return id.view(); });
   std::vector<EventId> found;
   for (const auto& row : query.run().rows) found.emplace_back(text(row[0]));
@@ -201,7 +200,7 @@ std::vector<EventId> SqlOutboxSearchStore::known(std::span<const EventId> ids) {
 std::vector<DeadError> SqlOutboxSearchStore::dead_errors(std::size_t limit, std::size_t chars) {
   SqlQuery query(dialect_);
   query.sql("select event_id, event_type, ").micros("done_at").sql(", substr(last_error, 1, ");
-  query.sql(std::to_string(chars)).sql(") from ").table(outbox).sql(" where status = 3");
+  query.sql(std::to_string(chars)).sql(") from ").table(outbox_table).sql(" where status = 3");
   const Rows rows = query.sql(" order by done_at desc, event_id desc limit ").bind_limit(limit).run();
   std::vector<DeadError> errors;
   errors.reserve(rows.size());

@@ -14,13 +14,6 @@ namespace {
 /// Pairs per statement: well below what the databases take as parameters.
 constexpr std::size_t chunk_size = 500;
 
-std::int64_t value(Position position) {
-  return static_cast<std::int64_t>(position);
-}
-std::int64_t value(Epoch epoch) {
-  return static_cast<std::int64_t>(epoch);
-}
-
 template <class T, class Work>
 void for_chunks(std::span<const T> items, const Work& work) {
   for (std::size_t at = 0; at < items.size(); at += chunk_size) {
@@ -40,7 +33,7 @@ SqlQuery& in_pairs(SqlQuery& query, BackendKind kind, std::span<const PairName> 
 
 SqlQuery& where_key(SqlQuery& query, const PairName& name, Epoch epoch) {
   query.sql(" where topic = ").bind(name.topic).sql(" and publisher = ").bind(name.publisher);
-  return query.sql(" and epoch = ").bind(value(epoch));
+  return query.sql(" and epoch = ").bind(plain(epoch));
 }
 
 std::vector<LedPair> led_of(const Rows& rows) {
@@ -73,7 +66,7 @@ void SqlProgressStore::add(std::span<const NewPair> pairs) {
     const char* comma = "(";
     for (const NewPair& pair : chunk) {
       query.sql(std::exchange(comma, ", (")).bind(pair.name.topic).sql(", ").bind(pair.name.publisher);
-      query.sql(", ").bind(value(pair.start)).sql(", ").now().sql(", ").now().sql(")");
+      query.sql(", ").bind(plain(pair.start)).sql(", ").now().sql(", ").now().sql(")");
     }
     if (dialect_.kind != BackendKind::mariadb) query.sql(" on conflict do nothing");
     query.run();
@@ -109,7 +102,7 @@ std::vector<LedPair> SqlProgressStore::take(const LeaseFence& fence, Taking whic
     query.sql(", leader_since = ").now().sql(", updated_at = ").now().sql(" where ");
     in_pairs(query, dialect_.kind, chunk).sql(" and exists (select 1 from ").table(lease_table);
     query.sql(" as mine where mine.name = ").bind(fence.name).sql(" and mine.owner = ").bind(fence.owner);
-    query.sql(" and mine.epoch = ").bind(value(fence.epoch)).sql(" and mine.lease_until > ").now().sql(")");
+    query.sql(" and mine.epoch = ").bind(plain(fence.epoch)).sql(" and mine.lease_until > ").now().sql(")");
     if (which == Taking::orphans) orphaned(query.sql(" and "), dead);
     if (query.run(tx).affected == 0) return;
     SqlQuery look = led_pairs(fence.owner);
@@ -135,21 +128,21 @@ void SqlProgressStore::give_back(std::string_view node, std::span<const PairName
 
 bool SqlProgressStore::advance_one(Tx& tx, const ProgressStep& step) const {
   SqlQuery query(dialect_);
-  query.sql("update ").table(progress_table).sql(" set last_position = ").bind(value(step.to));
+  query.sql("update ").table(progress_table).sql(" set last_position = ").bind(plain(step.to));
   query.sql(", error_count = 0, last_error = null, updated_at = ").now();
   if (step.published) query.sql(", last_published_at = ").now();
-  where_key(query, step.name, step.epoch).sql(" and last_position = ").bind(value(step.from));
+  where_key(query, step.name, step.epoch).sql(" and last_position = ").bind(plain(step.from));
   if (query.run(tx).affected == 0) return false;
   if (!step.dead.has_value()) return true;
   // A rewound pair may refuse the same event again.
   SqlQuery old(dialect_);
   old.sql("delete from ").table(dead_letter_table).sql(" where topic = ").bind(step.name.topic);
-  old.sql(" and publisher = ").bind(step.name.publisher).sql(" and position = ").bind(value(step.to)).run(tx);
+  old.sql(" and publisher = ").bind(step.name.publisher).sql(" and position = ").bind(plain(step.to)).run(tx);
   const std::string error = stored_error(*step.dead);
   SqlQuery note(dialect_);
   note.sql("insert into ").table(dead_letter_table);
   note.sql(" (topic, publisher, position, error, failed_at) values (").bind(step.name.topic).sql(", ");
-  note.bind(step.name.publisher).sql(", ").bind(value(step.to)).sql(", ").bind(error).sql(", ").now();
+  note.bind(step.name.publisher).sql(", ").bind(plain(step.to)).sql(", ").bind(error).sql(", ").now();
   note.sql(")").run(tx);
   return true;
 }
@@ -167,8 +160,8 @@ void SqlProgressStore::advance_together(std::span<const ProgressStep> steps, std
     index.emplace(step.name, done.size());
     done.push_back(false);
     query.sql(std::exchange(comma, ", (")).bind(step.name.topic).sql("::varchar, ").bind(step.name.publisher);
-    query.sql("::varchar, ").bind(value(step.epoch)).sql("::bigint, ").bind(value(step.from));
-    query.sql("::bigint, ").bind(value(step.to)).sql(step.published ? "::bigint, true)" : "::bigint, false)");
+    query.sql("::varchar, ").bind(plain(step.epoch)).sql("::bigint, ").bind(plain(step.from));
+    query.sql("::bigint, ").bind(plain(step.to)).sql(step.published ? "::bigint, true)" : "::bigint, false)");
   }
   query.sql(") as v(topic, publisher, epoch, old, next, published) where p.topic = v.topic");
   query.sql(" and p.publisher = v.publisher and p.epoch = v.epoch and p.last_position = v.old");

@@ -6,17 +6,13 @@
 
 #include "storage/contention.hpp"
 #include "storage/row_decoder.hpp"
+#include "storage/sql_tables.hpp"
 
 namespace postrider {
 namespace {
 
 constexpr std::string_view projections = "event_projection";
 constexpr std::string_view skipped_table = "event_projection_skipped";
-constexpr std::string_view log_table = "event_log";
-
-std::int64_t value(LogSeq seq) {
-  return static_cast<std::int64_t>(seq);
-}
 
 SqlQuery& where_key(SqlQuery& query, std::string_view name, int version) {
   return query.sql(" where name = ").bind(name).sql(" and version = ").bind(version);
@@ -94,16 +90,16 @@ bool SqlProjectionStore::renew(const ProjectionFence& fence, Duration lease) {
 
 bool SqlProjectionStore::advance(Tx& tx, const ProjectionFence& fence, const ProjectionAdvance& step) {
   SqlQuery query(dialect_);
-  query.sql("update ").table(projections).sql(" set position = ").bind(value(step.to));
+  query.sql("update ").table(projections).sql(" set position = ").bind(plain(step.to));
   query.sql(", failures = 0, last_error = null, updated_at = ").now();
   query.sql(", lease_until = ").now_plus(step.lease);
-  where_mine(query, fence).sql(" and status = 0 and position = ").bind(value(step.from));
+  where_mine(query, fence).sql(" and status = 0 and position = ").bind(plain(step.from));
   if (query.run(tx).affected == 0) return false;
   if (step.skip_error.has_value()) {
     const std::string error = stored_error(*step.skip_error);
     SqlQuery note(dialect_);
     note.sql("insert into ").table(skipped_table).sql(" (name, version, seq, error, skipped_at) values (");
-    note.bind(fence.name).sql(", ").bind(fence.version).sql(", ").bind(value(step.to)).sql(", ");
+    note.bind(fence.name).sql(", ").bind(fence.version).sql(", ").bind(plain(step.to)).sql(", ");
     note.bind(error).sql(", ").now().sql(")").run(tx);
   }
   return true;
@@ -157,7 +153,7 @@ std::vector<ProjectionStatus> SqlProjectionStore::list(std::string_view name) {
     const TimePoint now = own_now.value_or(time_of(row[12]));
     one.head = LogSeq{number(row[13])};
     if (row[14].has_value()) {
-      one.lag_events = std::max<std::int64_t>(0, value(one.head) - value(one.position));
+      one.lag_events = std::max<std::int64_t>(0, plain(one.head) - plain(one.position));
       one.lag_time = std::max(Duration::zero(), now - time_of(row[14]));
     }
     // Two nodes that made the first two versions at the same moment may both have found themselves first.
@@ -256,7 +252,7 @@ std::vector<SkippedEntry> SqlProjectionStore::skipped(std::string_view name, int
                                                       std::size_t limit) {
   SqlQuery query(dialect_);
   query.sql("select seq, error, ").micros("skipped_at").sql(" from ").table(skipped_table);
-  where_key(query, name, version).sql(" and seq > ").bind(value(after));
+  where_key(query, name, version).sql(" and seq > ").bind(plain(after));
   const Rows rows = query.sql(" order by seq limit ").bind_limit(limit).run();
   std::vector<SkippedEntry> entries;
   entries.reserve(rows.size());

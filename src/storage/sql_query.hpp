@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "postrider/clock.hpp"
@@ -42,6 +43,13 @@ struct SqlDialect {
   /// Reads a binary column as lower-case hex text: e.g. "encode({}, 'hex')", "lower(hex({}))".
   std::string hex;
 };
+
+/// A number with a type of its own (Position, LogSeq …) as a column has it.
+template <class Number>
+requires std::is_enum_v<Number>
+[[nodiscard]] constexpr std::int64_t plain(Number number) noexcept {
+  return static_cast<std::int64_t>(number);
+}
 
 /// `pattern` with its {} replaced.
 [[nodiscard]] std::string around(std::string_view pattern, std::string_view inner);

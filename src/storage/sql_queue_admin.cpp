@@ -14,12 +14,12 @@
 #include "storage/handler_results.hpp"
 #include "storage/sql_event_columns.hpp"
 #include "storage/sql_queue_filter.hpp"
+#include "storage/sql_tables.hpp"
 
 namespace postrider {
 namespace {
 
 constexpr std::string_view queue_table = "event_queue";
-constexpr std::string_view log_table = "event_log";
 constexpr std::string_view state_table = "event_handler_state";
 constexpr std::string_view attempt_table = "event_attempt";
 constexpr std::string_view cancelled = "(cancelled)";  // stands as a handler in the results
@@ -43,12 +43,6 @@ std::string_view condition(QueueAction action, const QueueFilter& filter) {
   return "";
 }
 
-std::int64_t value(QueueId id) {
-  return static_cast<std::int64_t>(id);
-}
-std::int64_t value(LogSeq seq) {
-  return static_cast<std::int64_t>(seq);
-}
 std::int64_t same(std::int64_t number) {
   return number;
 }
@@ -67,7 +61,7 @@ std::optional<TimePoint> optional_time(const Rows::Cell& cell) {
   return cell.has_value() ? std::optional(time_of(cell)) : std::nullopt;
 }
 
-QueueRecord to_record(const std::vector<Rows::Cell>& row) {
+QueueRecord to_queue_record(const std::vector<Rows::Cell>& row) {
   const EventCells cells(row);
   const OutboxColumns& event = cells.columns();
   const auto* cell = row.data() + event_column_count;
@@ -241,11 +235,11 @@ std::vector<QueueRecord> SqlQueueAdminStore::list(const QueueFilter& filter, std
                                                   QueueId after) {
   SqlQuery query(dialect_);
   query.sql("select ").sql(record_columns(dialect_)).sql(" from ").table(queue_table);
-  query.sql(" where id > ").bind(value(after));
+  query.sql(" where id > ").bind(plain(after));
   const Rows rows = and_in_queue(query, filter).sql(" order by id limit ").bind_limit(limit).run();
   std::vector<QueueRecord> records;
   records.reserve(rows.size());
-  for (const auto& row : rows.rows) records.push_back(to_record(row));
+  for (const auto& row : rows.rows) records.push_back(to_queue_record(row));
   return records;
 }
 
@@ -261,10 +255,10 @@ AdminBatch SqlQueueAdminStore::apply_once(QueueAction action, const QueueFilter&
                                           std::size_t limit, std::string_view reason) {
   Transaction tx = dialect_.begin();
   SqlQuery found(dialect_);
-  found.sql("select id from ").table(queue_table).sql(" where id > ").bind(value(after));
+  found.sql("select id from ").table(queue_table).sql(" where id > ").bind(plain(after));
   and_in_queue(found, filter).sql(condition(action, filter)).sql(" order by id limit ").bind_limit(limit);
   std::vector<std::int64_t> ids = first_column(found.run(tx));
-  AdminBatch batch{.changed = 0, .walked_to = value(after), .more = ids.size() >= limit};
+  AdminBatch batch{.changed = 0, .walked_to = plain(after), .more = ids.size() >= limit};
   if (ids.empty()) return batch;
   batch.walked_to = ids.back();
   if (dialect_.kind != BackendKind::sqlite) {
@@ -298,12 +292,12 @@ AdminBatch SqlQueueAdminStore::replay(const QueueFilter& filter, LogSeq after, L
   const bool only_count = limit == 0;
   SqlQuery found(dialect_);
   found.sql(only_count ? "select count(*) from " : "select seq from ").table(log_table);
-  found.sql(" where seq > ").bind(value(after)).sql(" and seq <= ").bind(value(until));
+  found.sql(" where seq > ").bind(plain(after)).sql(" and seq <= ").bind(plain(until));
   and_in_log(found, filter, dialect_.kind);
-  if (only_count) return {.changed = number(found.run().rows.at(0).at(0)), .walked_to = value(until)};
+  if (only_count) return {.changed = number(found.run().rows.at(0).at(0)), .walked_to = plain(until)};
   const std::vector<std::int64_t> seqs =
       first_column(found.sql(" order by seq limit ").bind_limit(limit).run());
-  if (seqs.empty()) return {.changed = 0, .walked_to = value(until)};
+  if (seqs.empty()) return {.changed = 0, .walked_to = plain(until)};
   constexpr std::string_view kept =
       "event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, payload_bytes, "
       "headers, priority, occurred_at";
@@ -379,16 +373,16 @@ LogPurgeBatch SqlQueueAdminStore::purge_log(const LogPurge& what, LogSeq after, 
   // its number, in a long transaction, is left for the next time when a younger one stands before it.
   SqlQuery oldest(dialect_);
   oldest.sql("select seq, case when finalized_at <= ").now_minus(what.age).sql(" then 1 else 0 end from ");
-  oldest.table(log_table).sql(" where seq > ").bind(value(after)).sql(" and seq <= ").bind(until);
+  oldest.table(log_table).sql(" where seq > ").bind(plain(after)).sql(" and seq <= ").bind(until);
   and_in_log(oldest, what.filter, dialect_.kind).sql(" order by seq limit ");
   const Rows rows = oldest.bind_limit(limit).run();
   const auto young =
       std::find_if(rows.rows.begin(), rows.rows.end(), [](const auto& row) { return number(row[1]) == 0; });
-  LogPurgeBatch batch{.walk = {.changed = 0, .walked_to = value(after)}};
+  LogPurgeBatch batch{.walk = {.changed = 0, .walked_to = plain(after)}};
   if (young != rows.rows.begin()) {
     batch.walk.walked_to = number((*std::prev(young))[0]);
     batch.walk.changed = retried_on_contention(
-        dialect_.kind, [&] { return delete_entries(what, value(after), batch.walk.walked_to); });
+        dialect_.kind, [&] { return delete_entries(what, plain(after), batch.walk.walked_to); });
     failpoint("queue.admin.purged");
   }
   const bool at_end = young == rows.rows.end() && rows.size() < limit;

@@ -7,17 +7,14 @@
 #include <cstddef>
 #include <string>
 
+#include "storage/placeholders.hpp"
+
 namespace postrider {
 namespace {
 
 bool is_space(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');
 }
-bool is_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' ||
-         static_cast<unsigned char>(c) >= 0x80;
-}
-
 /// The words of a statement, one after the other, in upper case.
 class Words {
  public:

@@ -63,7 +63,7 @@ TEST_F(Demo, PlaysEveryChapterAndEndsWithoutATerminal) {
   EXPECT_EQ(get(address, "/readyz").status, 200);
   EXPECT_EQ(get(address, address.ends_with("/ui") ? "/ui" : "/api/overview").status, 200);
 
-  ASSERT_TRUE(demo_->read_until("Summary", patience)) << "it did not get to its end";
+  ASSERT_TRUE(demo_->read_until("Summary", patience)) << demo_->recent_lines();
   const auto end = demo_->wait(patience);
   ASSERT_TRUE(end.has_value());
   EXPECT_TRUE(end->ok()) << end->text();
@@ -99,7 +99,7 @@ TEST_F(Demo, PlaysEveryChapterAndEndsWithoutATerminal) {
 
 TEST_F(Demo, GoesOnUntilCtrlCOnATerminal) {
   start(on_terminal("--seconds 5"));
-  ASSERT_TRUE(demo_->read_until("Nothing was lost", patience));
+  ASSERT_TRUE(demo_->read_until("Nothing was lost", patience)) << demo_->recent_lines();
   const std::string address = demo_->read_line(patience).value_or("");
   EXPECT_THAT(address, HasSubstr("Ctrl-C"));
   const auto published = [&] {

@@ -6,6 +6,7 @@
 
 #include "integration/outbox_fixture.hpp"
 #include "postrider/error.hpp"
+#include "support/speechless.hpp"
 
 namespace postrider {
 namespace {
@@ -269,14 +270,10 @@ TEST_P(OutboxAcceptance, AnEventThatNobodyHearsIsNotForgotten) {
             std::string::npos);
 }
 
-struct Speechless : std::exception {
-  [[nodiscard]] const char* what() const noexcept override { return nullptr; }
-};
-
 TEST_P(OutboxAcceptance, AnExceptionWithoutAMessageIsAFailedAttemptNotTheEnd) {
   open();
   Outbox outbox{*storage_, options()};
-  outbox.on_all([](const Event&) { throw Speechless{}; });
+  outbox.on_all([](const Event&) { throw test::Speechless{}; });
   outbox.start();
   const EventId id = publish(outbox, event());
   ASSERT_TRUE(metrics_.await(Counter::flushed_events, 1));

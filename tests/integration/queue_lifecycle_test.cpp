@@ -6,6 +6,7 @@
 #include "postrider/error.hpp"
 #include "postrider/event_bus.hpp"
 #include "storage/queue_store.hpp"
+#include "support/speechless.hpp"
 
 namespace postrider {
 namespace {
@@ -214,14 +215,10 @@ TEST_P(QueueLifecycle, OptionsOutOfBoundsAreNamed) {
   EXPECT_THROW((void)queue().poll(10'001), Error);
 }
 
-struct Speechless : std::exception {
-  [[nodiscard]] const char* what() const noexcept override { return nullptr; }
-};
-
 TEST_P(QueueLifecycle, AnExceptionWithoutAMessageIsAFailureNotTheEnd) {
   open(true);
   EventManager manager(queue(), manager_options());
-  manager.register_handler("speechless", "T", [](const Event&) { throw Speechless{}; });
+  manager.register_handler("speechless", "T", [](const Event&) { throw test::Speechless{}; });
   queue().publish(event());
   EXPECT_EQ(manager.process_available(), 1U);
   EXPECT_EQ(count("event_queue", "status = 0 and last_error like '%an exception without a message%'"), 1);
@@ -231,7 +228,7 @@ TEST_P(QueueLifecycle, AnExceptionWithoutAMessageIsAFailureNotTheEnd) {
   options.log = [](LogLevel, std::string_view) {};
   EventBus bus(storage(), options);
   EventRouter router;
-  router.on("Bus", [](const Event&) { throw Speechless{}; });
+  router.on("Bus", [](const Event&) { throw test::Speechless{}; });
   bus.publish(event("{}", "Bus"));
   EXPECT_TRUE(bus.process_one(router));
   EXPECT_EQ(only_entry().status, QueueStatus::failed);

@@ -138,10 +138,19 @@ std::optional<std::string> ChildProcess::read_line(Timeout timeout) {
     if (const std::size_t end = buffer_.find('\n'); end != std::string::npos) {
       std::string line = buffer_.substr(0, end);
       buffer_.erase(0, end + 1);
+      constexpr std::size_t kept = 60;
+      if (recent_.size() == kept) recent_.pop_front();
+      recent_.push_back(line);
       return line;
     }
     if (!fill(deadline)) return std::nullopt;
   }
+}
+
+std::string ChildProcess::recent_lines() const {
+  std::string lines;
+  for (const std::string& line : recent_) lines += "  | " + line + "\n";
+  return lines + "  | " + buffer_;
 }
 
 std::optional<std::string> ChildProcess::read_until(const std::string& prefix, Timeout timeout) {

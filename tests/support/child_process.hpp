@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -46,6 +47,8 @@ class ChildProcess {
   /// Reads until a line begins with `prefix` and returns that line; empty as above.
   [[nodiscard]] std::optional<std::string> read_until(const std::string& prefix,
                                                       Timeout timeout = std::chrono::seconds{60});
+  /// The last lines that were read, for a message about those that did not come.
+  [[nodiscard]] std::string recent_lines() const;
   /// Reads `count` lines, whatever they say. Returns how many came.
   std::size_t skip_lines(std::size_t count, Timeout timeout = std::chrono::seconds{60});
 
@@ -68,6 +71,7 @@ class ChildProcess {
   int to_child_ = -1;
   int from_child_ = -1;
   std::string buffer_;
+  std::deque<std::string> recent_;
   bool at_end_ = false;
   std::optional<ProcessEnd> end_;
 };

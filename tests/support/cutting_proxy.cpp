@@ -18,7 +18,7 @@ namespace postrider::test {
 
 namespace {
 
-[[noreturn]] void fail(const char* what) {
+[[noreturn]] void fail_proxy(const char* what) {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
@@ -27,7 +27,7 @@ sockaddr_in address(const std::string& host, std::uint16_t port) {
   result.sin_family = AF_INET;
   result.sin_port = htons(port);
   if (::inet_pton(AF_INET, host == "localhost" ? "127.0.0.1" : host.c_str(), &result.sin_addr) != 1)
-    fail("inet_pton");
+    fail_proxy("inet_pton");
   return result;
 }
 
@@ -59,14 +59,14 @@ void no_delay(int socket) {
 CuttingProxy::CuttingProxy(std::string host, std::uint16_t port)
     : host_(std::move(host)), server_port_(port) {
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (listener_ < 0) fail("socket");
+  if (listener_ < 0) fail_proxy("socket");
   sockaddr_in any = address("127.0.0.1", 0);
   socklen_t size = sizeof any;
-  if (::bind(listener_, reinterpret_cast<sockaddr*>(&any), size) != 0) fail("bind");
-  if (::listen(listener_, 64) != 0) fail("listen");
-  if (::getsockname(listener_, reinterpret_cast<sockaddr*>(&any), &size) != 0) fail("getsockname");
+  if (::bind(listener_, reinterpret_cast<sockaddr*>(&any), size) != 0) fail_proxy("bind");
+  if (::listen(listener_, 64) != 0) fail_proxy("listen");
+  if (::getsockname(listener_, reinterpret_cast<sockaddr*>(&any), &size) != 0) fail_proxy("getsockname");
   port_ = ntohs(any.sin_port);
-  if (::pipe(wake_) != 0) fail("pipe");
+  if (::pipe(wake_) != 0) fail_proxy("pipe");
   thread_ = std::thread([this] { serve(); });
 }
 
@@ -118,7 +118,7 @@ int CuttingProxy::cuts() const {
 
 void CuttingProxy::wake() {
   const char byte = 0;
-  if (::write(wake_[1], &byte, 1) != 1) fail("write");
+  if (::write(wake_[1], &byte, 1) != 1) fail_proxy("write");
 }
 
 void CuttingProxy::accept_one() {

@@ -17,8 +17,6 @@ namespace {
 namespace json = boost::json;
 using http::Response;
 
-constexpr std::int64_t most_listed = 1000;
-
 Response list(Call& call) {
   constexpr std::array<std::string_view, 5> known{"who", "from", "to", "limit", "cursor"};
   only_parameters(call.request, known);

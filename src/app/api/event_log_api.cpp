@@ -21,7 +21,7 @@ using http::Reply;
 using http::Request;
 using http::Response;
 
-constexpr std::size_t max_depth = 32;  // of an event
+constexpr std::size_t entry_depth = 32;  // of an event
 /// A batch is read so deep that an event which is too deep can be told from its neighbours.
 constexpr std::size_t max_batch_depth = 256;
 
@@ -90,7 +90,7 @@ Problem invalid(const Errors& errors) {
 
 /// Nothing when the text is no JSON; then the client has been told where it ends to be.
 std::optional<json::value> parse_body(const std::string& body, const json::storage_ptr& memory,
-                                      const Reply& reply, std::size_t depth = max_depth) {
+                                      const Reply& reply, std::size_t depth = entry_depth) {
   json::parse_options options;
   options.max_depth = depth;
   json::error_code error;
@@ -109,7 +109,7 @@ std::optional<json::value> parse_body(const std::string& body, const json::stora
       .status = 400,
       .code = "invalid-json",
       .detail = "the body is not JSON: " + json_fault(body, depth).value_or(std::string(error.message())),
-      .hint = deep ? "at most " + std::to_string(max_depth) + " levels are taken"
+      .hint = deep ? "at most " + std::to_string(entry_depth) + " levels are taken"
                    : "see docs/eventlog-api.md for what an event looks like"}));
   return std::nullopt;
 }
@@ -348,9 +348,9 @@ void EventLogApi::post_batch(const Request& request, const Reply& reply) {
     valid.reserve(events->size());
     items->errors.reserve(events->size());
     for (const json::value& event : *events) {
-      if (is_deeper(event, max_depth)) {
+      if (is_deeper(event, entry_depth)) {
         items->errors.push_back(
-            {{"", "too-deep", "it has more than " + std::to_string(max_depth) + " levels"}});
+            {{"", "too-deep", "it has more than " + std::to_string(entry_depth) + " levels"}});
         continue;
       }
       std::variant<Entry, Errors> parsed = parse_entry(event, now);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -16,6 +17,10 @@
 #include "postrider/event_id.hpp"
 
 namespace postrider::api {
+
+/// Rows of a list, however many are asked for; and about how many bytes of them.
+inline constexpr std::int64_t most_listed = 1000;
+inline constexpr std::size_t page_bytes = 4U << 20U;
 
 /// Members of one object. `null` means that a member is not there.
 class Members {

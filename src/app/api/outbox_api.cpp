@@ -24,7 +24,6 @@ namespace json = boost::json;
 using http::Method;
 using http::Response;
 
-constexpr std::int64_t most_listed = 1000;
 constexpr std::size_t grouped_letters = 10'000;
 constexpr std::size_t grouped_chars = 300;
 constexpr std::size_t most_groups = 100;

@@ -22,7 +22,6 @@ namespace json = boost::json;
 using http::Method;
 using http::Response;
 
-constexpr std::int64_t most_listed = 1000;
 /// Rows are read with their payloads, of which few may be in memory at a time.
 constexpr std::size_t rows_at_once = 25;
 
@@ -43,7 +42,7 @@ std::vector<QueueStatus> statuses_of(const std::vector<std::string>& texts) {
   return all;
 }
 
-QueueId id_of(const Call& call) {
+QueueId queue_id_of(const Call& call) {
   const std::string_view text = call.request.parameter("id");
   std::int64_t number = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -54,7 +53,7 @@ QueueId id_of(const Call& call) {
   return QueueId{number};
 }
 
-Response counts(Call& call) {
+Response queue_counts(Call& call) {
   only_parameters(call.request, {});
   const QueueCounts counts = QueueAdmin(call.storage).counts();
   json::object attempts;
@@ -144,9 +143,9 @@ Response quarantine(Call& call) {
 }
 
 /// In the queue with what its handlers have said so far, or in the log with what they said in the end.
-Response one_event(Call& call) {
+Response queue_event(Call& call) {
   only_parameters(call.request, {});
-  const QueueId id = id_of(call);
+  const QueueId id = queue_id_of(call);
   if (const std::optional<QueueRecord> record = QueueAdmin(call.storage).find(id)) {
     std::vector<HandlerResult> results;
     for (QueueStore::EventState& state : call.storage.queue_store().load_states({&id, 1})) {
@@ -216,40 +215,40 @@ QueueFilter body_filter(const Members& body, bool of_log) {
   return filter;
 }
 
-enum class Verb { requeue, cancel, release, replay };
+enum class QueueVerb { requeue, cancel, release, replay };
 
-std::string_view name_of(Verb verb) {
+std::string_view name_of(QueueVerb verb) {
   switch (verb) {
-    case Verb::requeue:
+    case QueueVerb::requeue:
       return "requeue";
-    case Verb::cancel:
+    case QueueVerb::cancel:
       return "cancel";
-    case Verb::release:
+    case QueueVerb::release:
       return "release";
-    case Verb::replay:
+    case QueueVerb::replay:
       return "replay";
   }
   return {};
 }
 
-Response change(Call& call, Verb verb) {
+Response change(Call& call, QueueVerb verb) {
   const auto run = [&](const QueueFilter& filter, const std::string& reason, bool dry_run) {
     QueueAdmin admin(call.storage);
     switch (verb) {
-      case Verb::requeue:
+      case QueueVerb::requeue:
         return admin.requeue(filter, dry_run);
-      case Verb::cancel:
+      case QueueVerb::cancel:
         return admin.cancel(filter, reason, dry_run);
-      case Verb::release:
+      case QueueVerb::release:
         return admin.release(filter, dry_run);
-      case Verb::replay:
+      case QueueVerb::replay:
         break;
     }
     return admin.replay(filter, dry_run);
   };
   return change_by_filter(
-      call, {name_of(verb), "events of the queue", verb == Verb::cancel ? "cancelled by " : ""},
-      [&](const Members& body) { return body_filter(body, verb == Verb::replay); }, run);
+      call, {name_of(verb), "events of the queue", verb == QueueVerb::cancel ? "cancelled by " : ""},
+      [&](const Members& body) { return body_filter(body, verb == QueueVerb::replay); }, run);
 }
 
 Response projections(Call& call) {
@@ -283,16 +282,17 @@ Response change_projection(Call& call, bool pause) {
 std::vector<ApiRoute> queue_routes(Duration stuck_after) {
   constexpr std::size_t filter_body = 1U << 20U;
   std::vector<ApiRoute> routes{
-      {.pattern = "/api/queue/counts", .handler = counts},
+      {.pattern = "/api/queue/counts", .handler = queue_counts},
       {.pattern = "/api/queue/events", .handler = events},
-      {.pattern = "/api/queue/events/{id}", .handler = one_event},
+      {.pattern = "/api/queue/events/{id}", .handler = queue_event},
       {.pattern = "/api/queue/stuck",
        .handler = [stuck_after](Call& call) { return stuck(call, stuck_after); }},
       {.pattern = "/api/queue/quarantine", .handler = quarantine},
       {.pattern = "/api/queue/log", .handler = log},
       {.pattern = "/api/projections", .handler = projections},
   };
-  for (const Verb verb : {Verb::requeue, Verb::cancel, Verb::release, Verb::replay}) {
+  for (const QueueVerb verb :
+       {QueueVerb::requeue, QueueVerb::cancel, QueueVerb::release, QueueVerb::replay}) {
     routes.push_back({.method = Method::post,
                       .pattern = "/api/queue/" + std::string(name_of(verb)),
                       .role = Role::operator_,

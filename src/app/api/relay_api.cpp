@@ -24,7 +24,6 @@ using http::Response;
 
 /// Each comes with its event, read one by one.
 constexpr std::int64_t most_dead_listed = 200;
-constexpr std::size_t page_bytes = 4U << 20U;
 
 json::object lag_json(const PairStatus& pair) {
   return {{"topic", pair.name.topic},
@@ -110,7 +109,7 @@ Response backoff(Call& call, Relay* relay) {
   });
 }
 
-using Verb = std::size_t (RelayAdmin::*)(const PairSelector&);
+using PairVerb = std::size_t (RelayAdmin::*)(const PairSelector&);
 
 /// A change of some pairs, and how they stand afterwards.
 Response change(Call& call, const PairSelector& which, std::string_view verb,
@@ -135,7 +134,7 @@ Response rewind(Call& call) {
 }
 
 /// What nobody has run since its row was removed may have letters all the same.
-Response dead(Call& call) {
+Response dead_letters(Call& call) {
   constexpr std::array<std::string_view, 2> known{"limit", "cursor"};
   only_parameters(call.request, known);
   const auto limit = static_cast<std::size_t>(query_number(call.request, "limit", 50, 1, most_dead_listed));
@@ -294,7 +293,7 @@ std::vector<ApiRoute> relay_routes(const std::function<Relay*()>& relay) {
        .body_limit = small_body,
        .handler = rewind},
   };
-  for (const auto& [name, verb] : std::array<std::pair<const char*, Verb>, 3>{
+  for (const auto& [name, verb] : std::array<std::pair<const char*, PairVerb>, 3>{
            {{"pause", &RelayAdmin::pause}, {"resume", &RelayAdmin::resume}, {"reset", &RelayAdmin::reset}}}) {
     const auto add = [&, name = name, verb = verb](const std::string& pattern, auto select) {
       routes.push_back({.method = Method::post,
@@ -318,7 +317,7 @@ std::vector<ApiRoute> relay_routes(const std::function<Relay*()>& relay) {
       return shared ? reads->get(path_of(call.request), [&] { return handler(call); }) : handler(call);
     };
   }
-  routes.push_back({.pattern = of_pair + "/dead", .handler = dead});
+  routes.push_back({.pattern = of_pair + "/dead", .handler = dead_letters});
   routes.push_back({.method = Method::post,
                     .pattern = of_pair + "/dead/discard",
                     .role = Role::admin,

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 /// A number of old entries, and who asks for them.
-class FakeStore final : public EntryStore {
+class PurgedStore final : public EntryStore {
  public:
   std::vector<InsertedEntry> insert(std::span<const Entry> /*entries*/) override { return {}; }
   EntryPage find(const EntryQuery& /*query*/) override { return {}; }
@@ -45,7 +45,7 @@ class FakeStore final : public EntryStore {
 };
 
 TEST(PurgeEntries, GoesOnUntilThereAreNoneAndSaysHowFarItIs) {
-  FakeStore store;
+  PurgedStore store;
   store.old = 2 * static_cast<std::int64_t>(purge_batch) + 7;
   std::vector<std::int64_t> seen;
   EXPECT_EQ(purge_entries(store, TimePoint{5s},
@@ -59,14 +59,14 @@ TEST(PurgeEntries, GoesOnUntilThereAreNoneAndSaysHowFarItIs) {
 }
 
 TEST(PurgeEntries, CanBeEnded) {
-  FakeStore store;
+  PurgedStore store;
   store.old = 5000;
   EXPECT_EQ(purge_entries(store, {}, [](std::int64_t removed) { return removed < 1000; }), 1000);
   EXPECT_EQ(store.old, 4000);
 }
 
 TEST(Retention, RemovesWhatIsTooOldAtTheStartAndOnceAMinute) {
-  FakeStore store;
+  PurgedStore store;
   ManualClock clock;
   Retention retention(store, 24h, clock, {});
   store.old = 700;
@@ -84,7 +84,7 @@ TEST(Retention, RemovesWhatIsTooOldAtTheStartAndOnceAMinute) {
 }
 
 TEST(Retention, AnOutageIsToldOnceAndTriedAgain) {
-  FakeStore store;
+  PurgedStore store;
   ManualClock clock;
   std::mutex mutex;
   std::vector<std::string> lines;

@@ -19,8 +19,6 @@ namespace json = boost::json;
 using http::Method;
 using http::Response;
 
-constexpr std::int64_t most_listed = 1000;
-constexpr std::size_t page_bytes = 4U << 20U;
 /// Of GET /read, which has no pages.
 constexpr std::size_t read_bytes = 32U << 20U;
 constexpr std::size_t append_bytes = 8U << 20U;

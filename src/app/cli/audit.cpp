@@ -32,7 +32,7 @@ bool among(std::span<const std::string_view> names, const CLI::Option& option) {
 }
 
 /// As one would type it.
-std::string quoted(const std::string& value) {
+std::string shell_word(const std::string& value) {
   const bool plain = !value.empty() && value.find_first_of(" \t\n'\"\\$*?;&|<>()") == std::string::npos;
   if (plain) return value;
   std::string text = "'";
@@ -94,7 +94,7 @@ std::string given_text(const CLI::App& command) {
       continue;
     }
     for (const std::string& value : option->results()) {
-      text += (name.empty() ? "" : " " + name) + " " + (among(payloads, *option) ? "…" : quoted(value));
+      text += (name.empty() ? "" : " " + name) + " " + (among(payloads, *option) ? "…" : shell_word(value));
     }
   }
   return text;

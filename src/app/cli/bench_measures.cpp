@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 /// Of about the size that events of applications have.
 const std::string payload = R"({"order":4711,"text":")" + std::string(170, 'x') + R"("})";
 /// What is published must arrive: on a database that needs longer for it, the figures would say nothing.
-constexpr Duration patience = 60s;
+constexpr Duration measure_patience = 60s;
 constexpr auto between_looks = 20ms;
 
 /// Latencies of all threads. Thread-safe.
@@ -105,7 +105,7 @@ BenchResult measure(std::string name, const BenchLimits& limits, Latencies& late
                     std::function<void()> one) {
   const SteadyPoint begin = Clock::system().steady_now();
   Publishers publishers(limits, std::move(one));
-  SteadyPoint give_up = begin + limits.time + patience;
+  SteadyPoint give_up = begin + limits.time + measure_patience;
   for (;;) {
     publishers.check();
     if (publishers.ended() && latencies.count() >= publishers.published()) break;

@@ -12,7 +12,7 @@ namespace postrider::cli {
 namespace {
 
 /// For the step that is under way when somebody wants the end.
-constexpr Duration patience = std::chrono::seconds{3};
+constexpr Duration audit_patience = std::chrono::seconds{3};
 /// Ends the watching thread.
 constexpr int leave = SIGUSR1;
 
@@ -104,7 +104,7 @@ void InterruptWatch::watch() {
   sigset_t again = signals_;
   sigdelset(&again, leave);
   pthread_sigmask(SIG_UNBLOCK, &again, nullptr);
-  if (change_.await_finish(patience)) return;
+  if (change_.await_finish(audit_patience)) return;
   give_up_();
   die_of(signal);
 }

@@ -7,6 +7,7 @@
 #include "app/cli/command.hpp"
 #include "app/cli/run_daemon.hpp"
 #include "app/config/daemon_config.hpp"
+#include "config/section.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider::cli {
@@ -19,22 +20,12 @@ struct DevOptions {
   std::string listen = "127.0.0.1:8080";
 };
 
-/// A text as TOML's basic string.
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + "\"";
-}
-
 std::string default_config(const fs::path& folder, const std::string& listen) {
-  const std::string database = quoted("sqlite:" + (folder / "events.db").string());
-  const std::string file = quoted((folder / "events.jsonl").string());
+  const std::string database = config::toml_text("sqlite:" + (folder / "events.db").string());
+  const std::string file = config::toml_text((folder / "events.jsonl").string());
   return "# Made by `postrider dev`. Change what you like: it is not written again.\n"
          "[storage]\nurl = " +
-         database + "\n\n[server]\nlisten = " + quoted(listen) +
+         database + "\n\n[server]\nlisten = " + config::toml_text(listen) +
          "\n\n# Where events go: one line of JSON each.\n[sinks.file]\ntype = \"file\"\npath = " + file +
          "\n\n# Everything that is published into the outbox.\n[[outbox.routes]]\nsink = \"file\"\n"
          "\n# Everything that is appended to the event store.\n[relay.topics.all]\npublishers = [\"file\"]\n"

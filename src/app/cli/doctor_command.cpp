@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration patience = 15s;
+constexpr Duration doctor_patience = 15s;
 
 /// The tables that migrations make, known by the statements that would remove them.
 std::vector<std::string> all_tables(Storage& storage) {
@@ -42,7 +42,7 @@ std::string which(const Database& database, const AdminOptions& options) {
 }
 
 void check_database(const Database& database, const AdminOptions& options, Findings& findings) {
-  Inspector inspector(database, patience);
+  Inspector inspector(database, doctor_patience);
   const MigrationReport schema = database.storage->migrate({.dry_run = true});
   if (schema.from != schema.to) {
     findings.bad("schema",

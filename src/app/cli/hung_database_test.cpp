@@ -27,7 +27,7 @@ using test::SocketClient;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-const std::string event =
+const std::string hung_event =
     R"({"applicationId":"a","processName":"P","processStatus":"PROCESS_STEP","idempotencyKey":"k"})";
 
 class HungDatabaseTest : public test::BackendTest {
@@ -83,13 +83,14 @@ TEST_P(HungDatabaseTest, RequestsAreAnsweredInTimeAndTheRestStaysAlive) {
   serve("--request-timeout 1");
   ASSERT_TRUE(await_ready());
   proxy_->stall();
-  const HttpAnswer posted = ask("POST", "/v1/events", event);
+  const HttpAnswer posted = ask("POST", "/v1/events", hung_event);
   EXPECT_EQ(posted.status, 503);
   EXPECT_EQ(posted.header("Content-Type"), "application/problem+json");
   EXPECT_EQ(posted.header("Retry-After"), "5");
   EXPECT_THAT(posted.body,
               AllOf(HasSubstr(R"("code":"storage-timeout")"), HasSubstr("same idempotency keys")));
-  EXPECT_EQ(ask("POST", "/v1/events/batch", "[" + event + "]").status, 503) << "also one that waits in line";
+  EXPECT_EQ(ask("POST", "/v1/events/batch", "[" + hung_event + "]").status, 503)
+      << "also one that waits in line";
   EXPECT_EQ(ask("GET", "/v1/events").status, 503);
   EXPECT_EQ(ask("GET", "/livez").status, 200);
   const HttpAnswer ready = ask("GET", "/readyz");
@@ -100,9 +101,9 @@ TEST_P(HungDatabaseTest, RequestsAreAnsweredInTimeAndTheRestStaysAlive) {
   proxy_->resume();
   EXPECT_TRUE(await_ready());
   int status = 0;
-  while ((status = ask("POST", "/v1/events", event).status) == 503) std::this_thread::yield();
+  while ((status = ask("POST", "/v1/events", hung_event).status) == 503) std::this_thread::yield();
   EXPECT_TRUE(status == 200 || status == 201) << status;
-  EXPECT_EQ(ask("POST", "/v1/events", event).status, 200) << "stored once, however often it was sent";
+  EXPECT_EQ(ask("POST", "/v1/events", hung_event).status, 200) << "stored once, however often it was sent";
   child_->signal(SIGTERM);
   EXPECT_TRUE(child_->wait().value().ok());
 }
@@ -115,9 +116,9 @@ TEST_P(HungDatabaseTest, SigtermEndsTheProcessAndSaysWhatWasGivenUp) {
   ASSERT_TRUE(
       client.send("POST /v1/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                   "Content-Length: " +
-                  std::to_string(event.size()) + "\r\nExpect: 100-continue\r\n\r\n"));
+                  std::to_string(hung_event.size()) + "\r\nExpect: 100-continue\r\n\r\n"));
   ASSERT_TRUE(client.until("100 Continue\r\n\r\n").has_value()) << "now it has begun";
-  ASSERT_TRUE(client.send(event));
+  ASSERT_TRUE(client.send(hung_event));
   child_->signal(SIGTERM);
   const std::string words =
       child_->read_until("postrider error: the database (" + backend() + ")", 30s).value_or("");
@@ -134,7 +135,7 @@ TEST_P(HungDatabaseTest, ADatabaseThatIsAwayAtTheStartIsWaitedFor) {
   const HttpAnswer ready = ask("GET", "/readyz");
   EXPECT_EQ(ready.status, 503);
   EXPECT_THAT(ready.body, HasSubstr("waits for the database (" + backend() + ")"));
-  const HttpAnswer posted = ask("POST", "/v1/events", event);
+  const HttpAnswer posted = ask("POST", "/v1/events", hung_event);
   EXPECT_EQ(posted.status, 503);
   EXPECT_EQ(posted.header("Retry-After"), "5");
   EXPECT_EQ(ask("GET", "/v1/events").status, 503);
@@ -142,7 +143,7 @@ TEST_P(HungDatabaseTest, ADatabaseThatIsAwayAtTheStartIsWaitedFor) {
       child_->read_until("postrider warning: waiting for the database, next attempt in 1 s: ").has_value());
   proxy_->resume();
   EXPECT_TRUE(await_ready());
-  EXPECT_EQ(ask("POST", "/v1/events", event).status, 201);
+  EXPECT_EQ(ask("POST", "/v1/events", hung_event).status, 201);
   child_->signal(SIGTERM);
   EXPECT_TRUE(child_->wait().value().ok());
 }

@@ -20,7 +20,7 @@ struct OutboxChangeOptions : FilterOptions {
   }
 };
 
-EventStatus status_of(const std::string& text) {
+EventStatus pending_status(const std::string& text) {
   for (const EventStatus status : {EventStatus::fresh, EventStatus::retry}) {
     if (text == to_string(status)) return status;
   }
@@ -32,7 +32,7 @@ OutboxFilter filter_of(const OutboxChangeOptions& options) {
   OutboxFilter filter;
   for (const std::string& id : options.ids) filter.ids.push_back(EventId(id));
   if (!options.types.empty()) filter.types = options.types;
-  for (const std::string& status : options.statuses) filter.statuses.push_back(status_of(status));
+  for (const std::string& status : options.statuses) filter.statuses.push_back(pending_status(status));
   set_aggregate(filter, options.aggregate);
   set_if_given(filter.tenant_id, options.tenant);
   set_if_given(filter.owner, options.node);
@@ -56,7 +56,7 @@ void add_filter(CLI::App& command, OutboxChangeOptions& options) {
 }
 
 /// Whose steps are told.
-OutboxAdmin stepping(Storage& storage, Change& change) {
+OutboxAdmin stepping_outbox(Storage& storage, Change& change) {
   return OutboxAdmin(storage, [&change](std::int64_t events) { return change.go_on(events); });
 }
 
@@ -64,18 +64,19 @@ OutboxAdmin stepping(Storage& storage, Change& change) {
 
 void add_outbox_changes(CLI::App& outbox, Chosen& chosen) {
   using Options = OutboxChangeOptions;
-  add_filter_command<Options>(outbox, chosen,
-                              {"requeue", "Take events from their nodes, and end the wait for a retry",
-                               "put back into the outbox", "would be put back into the outbox"},
-                              add_filter, [](Storage& storage, const Options& given, Change& change) {
-                                return stepping(storage, change).requeue(filter_of(given), given.dry_run);
-                              });
+  add_filter_command<Options>(
+      outbox, chosen,
+      {"requeue", "Take events from their nodes, and end the wait for a retry", "put back into the outbox",
+       "would be put back into the outbox"},
+      add_filter, [](Storage& storage, const Options& given, Change& change) {
+        return stepping_outbox(storage, change).requeue(filter_of(given), given.dry_run);
+      });
   add_filter_command<Options>(
       outbox, chosen,
       {"cancel", "Make pending events dead letters", "cancelled", "would be cancelled",
        "What their error says: cancelled: TEXT"},
       add_filter, [](Storage& storage, const Options& given, Change& change) {
-        return stepping(storage, change).cancel(filter_of(given), given.reason, given.dry_run);
+        return stepping_outbox(storage, change).cancel(filter_of(given), given.reason, given.dry_run);
       });
 }
 

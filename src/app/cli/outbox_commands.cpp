@@ -24,7 +24,7 @@ namespace {
 namespace json = boost::json;
 
 /// Rows come with their payloads: few at a time.
-constexpr std::size_t page_size = 50;
+constexpr std::size_t dead_page = 50;
 constexpr std::size_t most_groups = 100;
 
 struct OneEvent : AdminOptions {
@@ -80,7 +80,7 @@ void each_dead(Storage& storage, const DeadLetterFilter& filter, std::size_t lim
   std::optional<OutboxRecord> last;
   while (limit > 0) {
     const std::vector<OutboxRecord> page =
-        admin.dead_letters(filter, std::min(limit, page_size), last ? &*last : nullptr);
+        admin.dead_letters(filter, std::min(limit, dead_page), last ? &*last : nullptr);
     if (page.empty()) return;
     for (const OutboxRecord& record : page) use(record);
     limit -= page.size();

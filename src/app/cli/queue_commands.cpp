@@ -20,7 +20,7 @@ namespace {
 namespace json = boost::json;
 
 /// Rows come with their payloads: few at a time.
-constexpr std::size_t page_size = 50;
+constexpr std::size_t queue_page = 50;
 
 struct QueueCommandOptions : FilterOptions {
   QueueCommandOptions() { reason = "cancelled from the command line"; }
@@ -37,7 +37,7 @@ struct QueueCommandOptions : FilterOptions {
   }
 };
 
-QueueStatus status_of(const std::string& text) {
+QueueStatus queue_status(const std::string& text) {
   for (const QueueStatus status : {QueueStatus::pending, QueueStatus::processing, QueueStatus::completed,
                                    QueueStatus::completed_with_errors, QueueStatus::failed}) {
     if (text == to_string(status)) return status;
@@ -50,7 +50,7 @@ QueueStatus status_of(const std::string& text) {
 std::vector<QueueStatus> statuses_of(const std::vector<std::string>& texts) {
   std::vector<QueueStatus> statuses;
   statuses.reserve(texts.size());
-  for (const std::string& text : texts) statuses.push_back(status_of(text));
+  for (const std::string& text : texts) statuses.push_back(queue_status(text));
   return statuses;
 }
 
@@ -78,7 +78,7 @@ QueueFilter filter_of(const QueueCommandOptions& options) {
   return filter;
 }
 
-int print_counts(Storage& storage, const QueueCommandOptions& options) {
+int print_queue_counts(Storage& storage, const QueueCommandOptions& options) {
   QueueAdmin admin(storage);
   const QueueFilter filter = filter_of(options);
   json::object counts = api::counts_json(admin.counts(filter));
@@ -89,7 +89,7 @@ int print_counts(Storage& storage, const QueueCommandOptions& options) {
   return 0;
 }
 
-int print_list(Storage& storage, const QueueCommandOptions& options) {
+int print_queue(Storage& storage, const QueueCommandOptions& options) {
   Table table({{"id", "ID", true},
                {"type", "TYPE"},
                {"status", "STATUS"},
@@ -103,7 +103,7 @@ int print_list(Storage& storage, const QueueCommandOptions& options) {
   const QueueFilter filter = filter_of(options);
   QueueId after{options.after};
   for (std::size_t left = options.limit; left > 0;) {
-    const std::vector<QueueRecord> page = admin.list(filter, std::min(left, page_size), after);
+    const std::vector<QueueRecord> page = admin.list(filter, std::min(left, queue_page), after);
     if (page.empty()) break;
     for (const QueueRecord& record : page) table.add(api::brief_json(record));
     left -= page.size();
@@ -114,7 +114,7 @@ int print_list(Storage& storage, const QueueCommandOptions& options) {
 }
 
 /// In the queue with what its handlers have said so far, or in the log with what they said in the end.
-int show(Storage& storage, const QueueCommandOptions& options) {
+int show_queued(Storage& storage, const QueueCommandOptions& options) {
   const QueueId id{options.id};
   if (const std::optional<QueueRecord> record = QueueAdmin(storage).find(id)) {
     std::vector<HandlerResult> results;
@@ -149,7 +149,7 @@ int print_log(Storage& storage, const QueueCommandOptions& options) {
   EventLog log(storage);
   LogSeq after{options.after};
   for (std::size_t left = options.limit; left > 0;) {
-    const LogPage page = log.read(after, std::min(left, page_size), filter);
+    const LogPage page = log.read(after, std::min(left, queue_page), filter);
     for (const LogEntry& entry : page.entries) table.add(api::brief_json(entry));
     left -= page.entries.size();
     if (page.scanned_to == after) break;
@@ -160,13 +160,13 @@ int print_log(Storage& storage, const QueueCommandOptions& options) {
 }
 
 /// Whose steps are told.
-QueueAdmin stepping(Storage& storage, Change& change) {
+QueueAdmin stepping_queue(Storage& storage, Change& change) {
   return QueueAdmin(storage, [&change](std::int64_t events) { return change.go_on(events); });
 }
 
-int purge(Storage& storage, const QueueCommandOptions& options, Change& change) {
+int purge_log(Storage& storage, const QueueCommandOptions& options, Change& change) {
   change.begin();
-  const LogPurged purged = stepping(storage, change)
+  const LogPurged purged = stepping_queue(storage, change)
                                .purge_log({.older_than = parse_age("--older-than", options.older_than),
                                            .keep_unread = !options.even_unread,
                                            .dry_run = options.dry_run});
@@ -205,7 +205,7 @@ void add_change(CLI::App& queue, Chosen& chosen, const FilterCommand& words, boo
       queue, chosen, words,
       [of_log](CLI::App& command, QueueCommandOptions& options) { add_filter(command, options, of_log); },
       [run](Storage& storage, const QueueCommandOptions& given, Change& change) {
-        QueueAdmin admin = stepping(storage, change);
+        QueueAdmin admin = stepping_queue(storage, change);
         return run(admin, given);
       });
 }
@@ -245,14 +245,14 @@ void add_queue_commands(CLI::App& app, Chosen& chosen) {
   using Options = QueueCommandOptions;
   add(
       "counts", "How many there are, by what they wait for",
-      [](CLI::App& command, Options& options) { add_filter(command, options, false); }, print_counts);
+      [](CLI::App& command, Options& options) { add_filter(command, options, false); }, print_queue_counts);
   add(
       "list", "What is in the queue",
       [](CLI::App& command, Options& options) {
         add_filter(command, options, false);
         add_limit(command, options, "Behind this id");
       },
-      print_list);
+      print_queue);
   add(
       "stuck", "What has been in progress for long",
       [](CLI::App& command, Options& options) {
@@ -262,13 +262,13 @@ void add_queue_commands(CLI::App& app, Chosen& chosen) {
             ->capture_default_str();
         add_limit(command, options, "Behind this id");
       },
-      print_list);
+      print_queue);
   add(
       "show", "One event, with payload, headers, what its handlers said and the attempts that failed",
       [](CLI::App& command, Options& options) {
         command.add_option("id", options.id, "Its number in the queue")->type_name("NUMBER")->required();
       },
-      show);
+      show_queued);
   add_changes(queue, chosen);
   add(
       "log", "Finished events, in the order of their end",
@@ -289,7 +289,7 @@ void add_queue_commands(CLI::App& app, Chosen& chosen) {
       ->required();
   remove.add_flag("--dry-run", options->dry_run, "Only count them");
   remove.add_flag("--even-unread", options->even_unread, "Also what a projection has yet to read");
-  when_chosen_to_change(remove, chosen, options, purge);
+  when_chosen_to_change(remove, chosen, options, purge_log);
 }
 
 }  // namespace postrider::cli

@@ -29,8 +29,8 @@ struct TailOptions : AdminOptions {
   std::size_t lines = 10;
 };
 
-constexpr std::size_t page_size = 200;
-constexpr Duration patience = 20s;
+constexpr std::size_t tail_page = 200;
+constexpr Duration tail_patience = 20s;
 
 /// Events of the store: their positions are in commit order, so none is missed.
 class StoreTail {
@@ -79,7 +79,7 @@ class LogTail {
     }
   }
   Found look() {
-    const LogPage page = log_.read(at_, page_size);
+    const LogPage page = log_.read(at_, tail_page);
     for (const LogEntry& entry : page.entries) print_line(std::cout, format_, entry);
     const bool moved = page.scanned_to != at_;
     at_ = page.scanned_to;
@@ -128,7 +128,7 @@ std::vector<OutboxRecord> read_outbox(Inspector& inspector, const std::string& r
 class OutboxTail {
  public:
   OutboxTail(const Database& database, const TailOptions& options)
-      : inspector_(database, patience), format_(options.format) {
+      : inspector_(database, tail_patience), format_(options.format) {
     const std::string end = prefix_of(Clock::system().now() + 1h);
     const std::array<Value, 1> params{Value(end)};
     std::vector<OutboxRecord> newest = read_outbox(
@@ -173,11 +173,11 @@ class OutboxTail {
       const std::array<Value, 2> params{Value(after), Value(end)};
       const std::vector<OutboxRecord> page = read_outbox(
           inspector_,
-          "where event_id > ? and event_id < ? order by event_id limit " + std::to_string(page_size), params);
+          "where event_id > ? and event_id < ? order by event_id limit " + std::to_string(tail_page), params);
       for (const OutboxRecord& record : page) {
         if (seen_.insert(record.id).second) use(record);
       }
-      if (page.size() < page_size || !std::cout.good()) break;
+      if (page.size() < tail_page || !std::cout.good()) break;
       after = page.back().id.str();
     }
     // Those that no look will meet again.

@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::eventually;
 
-constexpr std::array<const char*, 1> no_environment{nullptr};
+constexpr std::array<const char*, 1> empty_environment{nullptr};
 
 /// A receiver that has had enough, until it is told otherwise.
 class FedUpReceiver {
@@ -58,7 +58,7 @@ TEST(DaemonReload, RevivesAWebhookThatWasSwitchedOff) {
                                                       "[[outbox.routes]]\nsink = \"hook\"\n"
                                                       "[sinks.hook]\ntype = \"webhook\"\nurl = \"" +
                                                       receiver.url() + "/hook\"\nallow-private = true\n",
-                                                  "test.toml", no_environment.data())
+                                                  "test.toml", empty_environment.data())
                           .config;
   std::mutex mutex;
   std::vector<std::string> lines;

@@ -15,9 +15,9 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr SteadyPoint::duration shortest_rest = std::chrono::seconds{2};
-constexpr SteadyPoint::duration longest_rest = std::chrono::minutes{1};
-constexpr int rest_factor = 20;
+constexpr SteadyPoint::duration shortest_memory = std::chrono::seconds{2};
+constexpr SteadyPoint::duration longest_memory = std::chrono::minutes{1};
+constexpr int look_share = 20;
 
 /// With the members of a report, so that readers need no second shape.
 json::object unreadable(const std::string& folder, const std::exception& error) {
@@ -60,7 +60,7 @@ json::object SpillBoard::reports() {
   latest_ = {{"at", api::time_text(clock_.now())}, {"folders", look()}};
   const SteadyPoint end = clock_.steady_now();
   good_until_ =
-      end + std::clamp<SteadyPoint::duration>((end - begin) * rest_factor, shortest_rest, longest_rest);
+      end + std::clamp<SteadyPoint::duration>((end - begin) * look_share, shortest_memory, longest_memory);
   return latest_;
 }
 

@@ -32,9 +32,9 @@ struct BalanceSheet {
 };
 
 /// The live table: drawn over itself on a terminal, a line every two seconds elsewhere.
-class Board {
+class OrderBoard {
  public:
-  Board(Stage& stage, Storage& storage, const MailServer& mails)
+  OrderBoard(Stage& stage, Storage& storage, const MailServer& mails)
       : stage_(stage), storage_(storage), mails_(mails) {
     std::fprintf(stage_.out(), "%5s %9s %9s %7s %5s %7s  %s\n", "sec", "published", "delivered", "retried",
                  "dead", "pending", "what happens");
@@ -123,7 +123,7 @@ void print(const Stage& stage, const BalanceSheet& sheet) {
 
 /// The shop opens, is killed, and opens again; meanwhile the mail server goes away and comes back. False when
 /// it is time to leave.
-bool trade(Stage& stage, Board& board, MailServer& mails, std::chrono::milliseconds length) {
+bool trade(Stage& stage, OrderBoard& board, MailServer& mails, std::chrono::milliseconds length) {
   {
     Actor shop(stage, "shop");
     if (!board.show(length * 2 / 5, "the shop is open")) return false;
@@ -153,7 +153,7 @@ Result play_outbox(Stage& stage, Backstage& backstage, std::chrono::seconds leng
       static_cast<long long>(length.count()));
   const std::unique_ptr<Storage> storage = open(stage.place().url());
   const Shop tables(*storage);
-  Board board(stage, *storage, backstage.mail_server());
+  OrderBoard board(stage, *storage, backstage.mail_server());
   if (!trade(stage, board, backstage.mail_server(), length)) return {};
   if (!stage.await([&] { return board.counts().pending == 0; }, 60s) && stage.left()) return {};
   board.draw("all done", true);

@@ -108,9 +108,14 @@ Result play_wallets(Stage& stage, Backstage& backstage) {
     const auto newsletter = reader.find(wallet_topic, "newsletter");
     return newsletter && newsletter->state == PairState::failed;
   });
+  // The relay is another process: it hears of the pause a moment later, and may have told all until then.
+  const bool paused = stage.await([&] {
+    const auto ledger = reader.find(wallet_topic, "ledger");
+    if (ledger && ledger->state == PairState::paused && ledger->lag_events > 0) return true;
+    trade(stage, store, tally);
+    return false;
+  });
   if (stage.left()) return {};
-  const auto ledger = reader.find(wallet_topic, "ledger");
-  const bool paused = ledger && ledger->state == PairState::paused && ledger->lag_events > 0;
   print(stage, reader, "The ledger waits, the newsletter has stopped and says why:");
 
   std::filesystem::remove(stage.place().paper_jam());

@@ -21,10 +21,6 @@ constexpr std::size_t read_bytes = 32U << 10U;
 constexpr std::chrono::seconds linger_timeout{2};
 constexpr std::size_t linger_bytes = 64U << 20U;
 
-std::string_view view(beast::string_view text) {
-  return {text.data(), text.size()};
-}
-
 /// What a body may take on its way, in chunks as small as they come.
 std::size_t wire_bytes(std::size_t limit) {
   return 8 * limit;

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "app/http/body_stream.hpp"
 #include "app/http/budget.hpp"
@@ -25,6 +26,11 @@ namespace postrider::http {
 
 namespace beast = boost::beast;
 namespace net = boost::asio;
+
+/// Beast has a string_view of its own.
+[[nodiscard]] inline std::string_view view(beast::string_view text) {
+  return {text.data(), text.size()};
+}
 
 /// Now, as the header Date has it.
 [[nodiscard]] std::string http_date();

@@ -12,10 +12,6 @@ namespace http = beast::http;
 
 constexpr std::size_t target_bytes = 8000;
 
-std::string_view view(beast::string_view text) {
-  return {text.data(), text.size()};
-}
-
 Method method_of(http::verb verb) {
   switch (verb) {
     case http::verb::get:

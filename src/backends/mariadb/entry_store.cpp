@@ -11,7 +11,7 @@ namespace postrider::mariadb {
 namespace {
 
 constexpr int attempts = 5;
-constexpr std::size_t insert_columns = 13;
+constexpr std::size_t entry_columns = 13;
 
 void append_row(std::vector<Value>& values, const Entry& entry, const Value& now) {
   for (const auto column :
@@ -86,7 +86,7 @@ void MariadbEntryStore::insert_new(Link& link, std::span<const Entry> entries,
   while (!places.empty()) {
     const std::size_t count = piece_of(entries, places);
     values.clear();
-    values.reserve(count * insert_columns);
+    values.reserve(count * entry_columns);
     for (const std::size_t place : places.first(count)) append_row(values, entries[place], now);
     link.run(insert_.for_count(count).sql, values, {});
     // All numbers of a statement that says how many rows it has are reserved at once.

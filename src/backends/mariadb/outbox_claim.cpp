@@ -22,7 +22,7 @@ namespace postrider::mariadb {
 namespace {
 
 constexpr std::size_t keys_at_once = 16;  // per statement that reads runs; a size of ListSql
-constexpr std::size_t page_size = 256;
+constexpr std::size_t due_page = 256;
 constexpr int most_pages = 16;
 constexpr Micros nothing_known = -1;  // about until when a key is blocked: its rows are left alone
 
@@ -112,7 +112,7 @@ class Claim {
   bool take_page() {
     std::vector<DueRow> rows;
     std::vector<Key> keys;
-    const std::array<Value, 2> params{Value(now_), Value(page_size)};
+    const std::array<Value, 2> params{Value(now_), Value(due_page)};
     link_.run(sql_.due_keys, params, [&](const RowView& row) {
       rows.push_back({row.integer(0), std::string(row.text(1))});
       if (blocked_until_.emplace(rows.back().key, nothing_known).second) {
@@ -123,7 +123,7 @@ class Claim {
     take_keys(keys);
     write_taken();
     const bool deferred_some = defer_blocked(rows);
-    return rows.size() == page_size && !cut_short_ && (deferred_some || result_.size() > taken_before);
+    return rows.size() == due_page && !cut_short_ && (deferred_some || result_.size() > taken_before);
   }
 
   /// Takes the runs of the keys, and between them the rows without key that have been due for longer.

@@ -6,13 +6,13 @@
 namespace postrider::mariadb {
 namespace {
 
-constexpr std::string_view claim_columns =
+constexpr std::string_view outbox_claim_columns =
     "seq, event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, payload_bytes, headers, "
     "attempts, " POSTRIDER_MICROS("occurred_at") ", " POSTRIDER_MICROS("created_at") ", token, "
     POSTRIDER_MICROS("due_at") ", " POSTRIDER_MICROS("available_at") ", " POSTRIDER_MICROS("lease_until") ", owner";
 
 std::string over(const std::string& table, std::string_view text) {
-  return replaced(replaced(text, "{columns}", claim_columns), "{table}", table);
+  return replaced(replaced(text, "{columns}", outbox_claim_columns), "{table}", table);
 }
 
 }  // namespace

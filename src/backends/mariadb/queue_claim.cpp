@@ -29,7 +29,7 @@ std::int32_t small(std::int64_t number) {
       std::clamp<std::int64_t>(number, 0, std::numeric_limits<std::int32_t>::max()));
 }
 
-SteadyPoint steady_now() {
+SteadyPoint real_now() {
   // Not the storage's clock: what a scan costs is real time also where a test drives the rest.
   return std::chrono::steady_clock::now();
 }
@@ -76,7 +76,7 @@ QueueClaimer::QueueClaimer(Link& link, const QueueSql& sql, const QueueClaimRequ
       request_(request),
       now_(now),
       memory_(memory),
-      plan_(memory.plan(steady_now())),
+      plan_(memory.plan(real_now())),
       suspects_left_(request.suspect_limit),
       types_(types_between_nuls(request.without_types)),
       walked_to_(plan_.last_key),
@@ -107,7 +107,7 @@ QueueClaimResult QueueClaimer::result() {
 void QueueClaimer::take_due() {
   if (room() == 0) return;
   scan(plan_.scan);
-  if (room() == 0 || plan_.scan.full || !memory_.full_scan_allowed(steady_now())) return;
+  if (room() == 0 || plan_.scan.full || !memory_.full_scan_allowed(real_now())) return;
   write();  // so that what is taken is passed over
   scan({});
 }
@@ -138,7 +138,7 @@ std::vector<QueueClaimer::Place> QueueClaimer::first_due(const ClaimCursor::Scan
       places.push_back({static_cast<int>(row.integer(0)), row.integer(1), row.integer(2)});
     }
   });
-  if (scan.full) memory_.full_scan_took(cost, steady_now());
+  if (scan.full) memory_.full_scan_took(cost, real_now());
   return places;
 }
 

@@ -11,7 +11,7 @@
 namespace postrider::mariadb {
 namespace {
 
-constexpr std::size_t page_size = 512;         // rows of the index
+constexpr std::size_t index_page = 512;        // rows of the index
 constexpr std::size_t long_page_size = 4'096;  // where keys have many rows
 constexpr std::size_t heads_at_once = 256;     // per statement that locks
 constexpr std::size_t runs_at_once = 16;  // per statement that reads what follows heads; a size of ListSql
@@ -43,7 +43,7 @@ void QueueClaimer::extend_open(std::size_t end) {
 /// The next page of keys. False when there are no more, or enough were looked at.
 bool QueueClaimer::fetch_heads() {
   while (!round_ && keys_seen_ < most_keys && heads_.empty()) {
-    const std::size_t page = long_keys_ ? long_page_size : page_size;
+    const std::size_t page = long_keys_ ? long_page_size : index_page;
     const std::array<Value, 2> params{Value(walked_to_ ? *walked_to_ : std::string_view{}), Value(page)};
     std::size_t rows = 0;
     bool past_the_beginning = false;
@@ -56,7 +56,7 @@ bool QueueClaimer::fetch_heads() {
     keys_seen_ += heads_.size();
     const bool more = rows == page && !past_the_beginning;
     if (more) {
-      long_keys_ = long_keys_ || heads_.size() < page_size / 8;
+      long_keys_ = long_keys_ || heads_.size() < index_page / 8;
       walked_to_ = heads_.back().key;
     } else if (from_beginning_) {
       reached_end_ = true;

@@ -7,7 +7,7 @@
 namespace postrider::mariadb {
 namespace {
 
-constexpr std::string_view claim_columns =
+constexpr std::string_view queue_claim_columns =
     "id, event_id, event_type, aggregate_type, aggregate_id, tenant_id, ordering_key, payload, "
     "payload_bytes, headers, "
     "status, priority, attempts, crashes, token, " POSTRIDER_MICROS("available_at") ", " POSTRIDER_MICROS(
@@ -42,7 +42,7 @@ constexpr std::string_view insert_unit =
 
 std::string over(const Identifier& schema, std::string_view text) {
   const std::string prefix = schema.str() + "_event_";
-  std::string result = replaced(text, "{columns}", claim_columns);
+  std::string result = replaced(text, "{columns}", queue_claim_columns);
   result = replaced(result, "{moved}", moved_columns);
   result = replaced(result, "{queue}", prefix + "queue");
   result = replaced(result, "{log}", prefix + "log");

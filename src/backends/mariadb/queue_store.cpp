@@ -19,7 +19,7 @@
 namespace postrider::mariadb {
 namespace {
 
-constexpr std::int64_t processing = static_cast<std::int64_t>(QueueStatus::processing);
+constexpr std::int64_t processing_status = static_cast<std::int64_t>(QueueStatus::processing);
 constexpr std::size_t orphans_at_once = 1000;
 
 void append_row(std::vector<Value>& values, const NewQueueRow& row, const Value& now) {
@@ -122,7 +122,7 @@ std::vector<QueueId> MariadbQueueStore::renew(std::span<const Claim> held, Durat
         run_list(link, sql_.lock_idle, {}, ids, {}, [&](const RowView& row) {
           const std::int64_t id = row.integer(0);
           unseen.erase(std::lower_bound(unseen.begin(), unseen.end(), id));
-          if (refs.contains({id, row.integer(1)}) && row.integer(2) == processing) ours.push_back(id);
+          if (refs.contains({id, row.integer(1)}) && row.integer(2) == processing_status) ours.push_back(id);
         });
         const std::array<Value, 3> before{now_or_null(), Value(bounded(lease)), now_or_null()};
         run_list(link, sql_.extend, before, ours, {}, {});
@@ -157,7 +157,7 @@ bool MariadbQueueStore::lock_claim(Link& link, const ListSql& lock, const Claim&
   bool ours = false;
   const std::array<std::int64_t, 1> ids{static_cast<std::int64_t>(claim.id)};
   run_list(link, lock, {}, std::span<const std::int64_t>(ids), {}, [&](const RowView& row) {
-    ours = row.integer(1) == static_cast<std::int64_t>(claim.token) && row.integer(2) == processing;
+    ours = row.integer(1) == static_cast<std::int64_t>(claim.token) && row.integer(2) == processing_status;
   });
   return ours;
 }

@@ -12,8 +12,8 @@
 namespace postrider::postgres {
 namespace {
 
-constexpr std::string_view what = "cannot store event log entries";
-constexpr int attempts = 5;
+constexpr std::string_view cannot_store = "cannot store event log entries";
+constexpr int store_attempts = 5;
 
 /// One column of all entries.
 void bind_column(Params& params, Oid type, std::span<const Entry> entries, std::string Entry::*column) {
@@ -60,7 +60,7 @@ void PostgresEntryStore::insert_new(Connection& connection, std::span<const Entr
   params.end_array();
   params.timestamp(clock_ == nullptr ? std::nullopt : std::optional(clock_->now()));
 
-  Pipeline pipeline(connection, what);
+  Pipeline pipeline(connection, cannot_store);
   pipeline.send(begin_worker_statement);
   pipeline.send(insert_, params);
   const Result rows = std::move(pipeline.finish().at(1));
@@ -89,7 +89,7 @@ bool PostgresEntryStore::find_first(Connection& connection, std::span<const Entr
     params.end_array();
   }
   // In a statement of its own: it sees what others committed while we waited for them.
-  Pipeline pipeline(connection, what);
+  Pipeline pipeline(connection, cannot_store);
   pipeline.send(settings_statement);
   pipeline.send(first_with_key_, params);
   const Result rows = std::move(pipeline.finish().at(1));
@@ -111,19 +111,19 @@ std::vector<InsertedEntry> PostgresEntryStore::insert(std::span<const Entry> ent
         found = find_first(connection, entries, answers);
         if (!found) return;
         failpoint("postgres.entries.before_commit");
-        Pipeline pipeline(connection, what);
+        Pipeline pipeline(connection, cannot_store);
         pipeline.send_commit(false);
         (void)pipeline.finish();
         failpoint("postgres.entries.after_commit");
       });
       if (found) return answers;
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::contention || error.in_doubt() || attempt == attempts) throw;
+      if (error.code() != ErrorCode::contention || error.in_doubt() || attempt == store_attempts) throw;
       continue;
     }
     // A first one was removed before we could read its id: its key is free now.
-    if (attempt == attempts) {
-      throw Error(ErrorCode::contention, {.retryable = true}, what,
+    if (attempt == store_attempts) {
+      throw Error(ErrorCode::contention, {.retryable = true}, cannot_store,
                   "entries with the same idempotency keys are being removed all the time");
     }
   }

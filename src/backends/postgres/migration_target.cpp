@@ -8,7 +8,7 @@ namespace postrider::postgres {
 
 namespace {
 
-constexpr std::string_view what = "cannot migrate";
+constexpr std::string_view cannot_migrate = "cannot migrate";
 /// Marks a schema that we made, so that undoing everything takes away no schema of somebody else.
 constexpr std::string_view ours = "created by postrider";
 
@@ -23,7 +23,7 @@ PostgresMigrationTarget::~PostgresMigrationTarget() {
 }
 
 Rows PostgresMigrationTarget::execute(const std::string& sql, std::span<const Value> params) {
-  Pipeline pipeline(connection_, what);
+  Pipeline pipeline(connection_, cannot_migrate);
   pipeline.send_text(sql, params);
   return to_rows(pipeline.finish().at(0));
 }
@@ -31,7 +31,7 @@ Rows PostgresMigrationTarget::execute(const std::string& sql, std::span<const Va
 void PostgresMigrationTarget::execute_script(const std::string& sql) {
   const Result result(PQexec(connection_.native(), sql.c_str()));
   if (result.status() == PGRES_COMMAND_OK || result.status() == PGRES_TUPLES_OK) return;
-  throw make_error(what, failure_of(result.get(), connection_.native()));
+  throw make_error(cannot_migrate, failure_of(result.get(), connection_.native()));
 }
 
 void PostgresMigrationTarget::lock() {
@@ -46,7 +46,7 @@ void PostgresMigrationTarget::lock() {
     (void)execute("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", params);
   } catch (const Error& error) {
     if (error.sqlstate() != "55P03") throw;
-    throw Error(ErrorCode::timeout, {.sqlstate = error.sqlstate(), .retryable = true}, what,
+    throw Error(ErrorCode::timeout, {.sqlstate = error.sqlstate(), .retryable = true}, cannot_migrate,
                 "another program has been migrating schema " + schema_ + " for more than 60 seconds",
                 "wait for it, or end it");
   }
@@ -103,7 +103,7 @@ bool PostgresMigrationTarget::apply(const MigrationStep& step) {
       if (!empty_and_ours.empty()) execute_script("DROP SCHEMA " + schema_);
     }
   }
-  Pipeline pipeline(connection_, what);
+  Pipeline pipeline(connection_, cannot_migrate);
   pipeline.send_commit(false);
   (void)pipeline.finish();
   return true;

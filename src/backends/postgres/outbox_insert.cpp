@@ -12,7 +12,7 @@ namespace postrider::postgres {
 
 namespace {
 
-constexpr std::string_view what = "cannot insert outbox events";
+constexpr std::string_view cannot_insert_outbox = "cannot insert outbox events";
 
 /// The server's error, or a clearer one when an id was there already: its words, in whatever language, hold
 /// "(event_id)=(X)".
@@ -24,7 +24,7 @@ constexpr std::string_view what = "cannot insert outbox events";
     const std::string_view id = row.event->id().view();
     return rest.starts_with(id) && rest.substr(id.size()).starts_with(')');
   });
-  throw Error(ErrorCode::conflict, {.sqlstate = error.sqlstate()}, what,
+  throw Error(ErrorCode::conflict, {.sqlstate = error.sqlstate()}, cannot_insert_outbox,
               found == rows.end() ? std::string("an event id exists already")
                                   : "event id " + found->event->id().str() + " exists already",
               "an event is published once; give a new one a new id");
@@ -90,7 +90,7 @@ Value text_or_null(std::string_view text) {
 void PostgresOutboxStore::insert(Tx& tx, std::string_view owner, std::span<const NewOutboxRow> rows) {
   if (tx.kind() != BackendKind::postgres) {
     throw Error(
-        ErrorCode::wrong_storage, what,
+        ErrorCode::wrong_storage, cannot_insert_outbox,
         "the transaction belongs to " + std::string(to_string(tx.kind())) + ", the outbox to postgres",
         "publish in a transaction of the outbox's own database");
   }
@@ -107,10 +107,10 @@ void PostgresOutboxStore::insert(Tx& tx, std::string_view owner, std::span<const
       params.clear();
       if (end - from == 1) {
         bind_one(params, owner, rows[from], now());
-        (void)session->run(sql_.insert_one, params, what);
+        (void)session->run(sql_.insert_one, params, cannot_insert_outbox);
       } else {
         bind_many(params, owner, rows.subspan(from, end - from), now());
-        (void)session->run(sql_.insert_many, params, what);
+        (void)session->run(sql_.insert_many, params, cannot_insert_outbox);
       }
       from = end;
     }

@@ -11,7 +11,7 @@ namespace postrider::postgres {
 
 namespace {
 
-constexpr std::string_view what = "cannot insert events into the queue";
+constexpr std::string_view cannot_insert_queue = "cannot insert events into the queue";
 
 template <class Binder>
 void bind_rows(Binder& params, std::span<const NewQueueRow> rows, std::optional<TimePoint> now) {
@@ -55,7 +55,7 @@ void read_inserted(const TxRows& found, std::span<const NewQueueRow> rows,
 }  // namespace
 
 std::vector<InsertedRow> PostgresQueueStore::insert(Tx& tx, std::span<const NewQueueRow> rows) {
-  require_postgres(tx, what);
+  require_postgres(tx, cannot_insert_queue);
   std::vector<InsertedRow> answers;
   answers.reserve(rows.size());
   const std::optional<TimePoint> time = now();
@@ -64,7 +64,7 @@ std::vector<InsertedRow> PostgresQueueStore::insert(Tx& tx, std::span<const NewQ
     const std::span<const NewQueueRow> batch = rows.subspan(from, end - from);
     const bool deduped = std::any_of(batch.begin(), batch.end(),
                                      [](const NewQueueRow& row) { return !row.dedupe_key.empty(); });
-    const TxRows found = run_in(tx, deduped ? sql_.insert_deduped : sql_.insert, what,
+    const TxRows found = run_in(tx, deduped ? sql_.insert_deduped : sql_.insert, cannot_insert_queue,
                                 [&](auto& params) { bind_rows(params, batch, time); });
     read_inserted(found, batch, answers);
     from = end;
@@ -76,7 +76,7 @@ std::vector<InsertedRow> PostgresQueueStore::insert(Tx& tx, std::span<const NewQ
   }
   if (!duplicates.empty()) {
     // In a statement of its own: it sees what the others inserted, those of this very batch included.
-    const TxRows found = run_in(tx, sql_.find_deduped, what, [&](auto& params) {
+    const TxRows found = run_in(tx, sql_.find_deduped, cannot_insert_queue, [&](auto& params) {
       params.begin_array(oid::text, duplicates.size());
       for (const std::size_t i : duplicates) params.element(rows[i].dedupe_key);
       params.end_array();

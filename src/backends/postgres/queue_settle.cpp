@@ -17,12 +17,12 @@ namespace postrider::postgres {
 
 namespace {
 
-constexpr std::string_view what = "cannot write results to the queue";
+constexpr std::string_view cannot_settle = "cannot write results to the queue";
 
-using Batch = std::vector<const Settlement*>;
+using SettleBatch = std::vector<const Settlement*>;
 
 template <class Binder>
-void bind_claims(Binder& params, const Batch& batch) {
+void bind_claims(Binder& params, const SettleBatch& batch) {
   params.begin_array(oid::int8, batch.size());
   for (const Settlement* s : batch) params.element_int8(static_cast<std::int64_t>(s->claim.id));
   params.end_array();
@@ -32,7 +32,7 @@ void bind_claims(Binder& params, const Batch& batch) {
 }
 
 template <class Binder>
-void bind_finalize(Binder& params, const Batch& batch, std::optional<TimePoint> now) {
+void bind_finalize(Binder& params, const SettleBatch& batch, std::optional<TimePoint> now) {
   bind_claims(params, batch);
   params.begin_array(oid::int2, batch.size());
   for (const Settlement* s : batch) params.element_int2(static_cast<std::int16_t>(s->status));
@@ -53,7 +53,7 @@ void bind_finalize(Binder& params, const Batch& batch, std::optional<TimePoint> 
   params.timestamp(now);
 }
 
-void bind_retry(Params& params, const Batch& batch, std::optional<TimePoint> now) {
+void bind_retry(Params& params, const SettleBatch& batch, std::optional<TimePoint> now) {
   bind_claims(params, batch);
   params.begin_array(oid::interval, batch.size());
   for (const Settlement* s : batch) params.element_interval(s->delay);
@@ -121,12 +121,12 @@ Settled settled_of(std::int64_t found, Settlement::Kind kind) {
   return Settled::stale;
 }
 
-using Kinds = std::array<Batch, 3>;  // by Settlement::Kind
+using Kinds = std::array<SettleBatch, 3>;  // by Settlement::Kind
 
 /// In the order of their ids, as rows are locked.
 std::vector<SettledAttempt> failed_attempts(const Kinds& kinds) {
   std::vector<SettledAttempt> attempts;
-  for (const Batch& batch : kinds) {
+  for (const SettleBatch& batch : kinds) {
     for (const Settlement* one : batch) {
       if (const auto outcome = failed_outcome(*one)) attempts.push_back(settled_attempt(*one, *outcome));
     }
@@ -139,7 +139,7 @@ std::vector<SettledAttempt> failed_attempts(const Kinds& kinds) {
 /// Returns the ids that were written. `begun`: in the transaction that is open.
 std::unordered_set<std::int64_t> write(Connection& connection, const QueueSql& sql, const Kinds& kinds,
                                        std::optional<TimePoint> now, bool begun = false) {
-  Pipeline pipeline(connection, what);
+  Pipeline pipeline(connection, cannot_settle);
   if (!begun) begin_worker(pipeline);
   Params params;
   using Kind = Settlement::Kind;
@@ -153,11 +153,11 @@ std::unordered_set<std::int64_t> write(Connection& connection, const QueueSql& s
     }
     params.clear();
   }
-  if (const Batch& batch = kinds[static_cast<std::size_t>(Kind::retry)]; !batch.empty()) {
+  if (const SettleBatch& batch = kinds[static_cast<std::size_t>(Kind::retry)]; !batch.empty()) {
     bind_retry(params, batch, now);
     pipeline.send(sql.retry, params);
   }
-  if (const Batch& batch = kinds[static_cast<std::size_t>(Kind::release)]; !batch.empty()) {
+  if (const SettleBatch& batch = kinds[static_cast<std::size_t>(Kind::release)]; !batch.empty()) {
     params.clear();
     bind_claims(params, batch);
     params.begin_array(oid::interval, batch.size());
@@ -167,7 +167,7 @@ std::unordered_set<std::int64_t> write(Connection& connection, const QueueSql& s
     pipeline.send(sql.release, params);
   }
   // Last, because it takes the lock on the log's numbers.
-  if (const Batch& batch = kinds[static_cast<std::size_t>(Kind::finalize)]; !batch.empty()) {
+  if (const SettleBatch& batch = kinds[static_cast<std::size_t>(Kind::finalize)]; !batch.empty()) {
     params.clear();
     bind_finalize(params, batch, now);
     pipeline.send(sql.finalize, params);
@@ -187,7 +187,7 @@ std::unordered_set<std::int64_t> write(Connection& connection, const QueueSql& s
 std::unordered_set<std::int64_t> write_idle(Connection& connection, const QueueSql& sql, Kinds kinds,
                                             std::optional<TimePoint> now) {
   std::vector<std::int64_t> ids;
-  for (const Batch& batch : kinds) {
+  for (const SettleBatch& batch : kinds) {
     for (const Settlement* one : batch) ids.push_back(static_cast<std::int64_t>(one->claim.id));
   }
   std::sort(ids.begin(), ids.end());
@@ -195,13 +195,13 @@ std::unordered_set<std::int64_t> write_idle(Connection& connection, const QueueS
   params.begin_array(oid::int8, ids.size());
   for (const std::int64_t id : ids) params.element_int8(id);
   params.end_array();
-  Pipeline pipeline(connection, what);
+  Pipeline pipeline(connection, cannot_settle);
   begin_worker(pipeline);
   pipeline.send(sql.lock_idle, params);
   const std::vector<Result> results = pipeline.finish();
   std::unordered_set<std::int64_t> idle;
   for (int row = 0; row < results.at(2).rows(); ++row) idle.insert(results.at(2).int8(row, 0));
-  for (Batch& batch : kinds) {
+  for (SettleBatch& batch : kinds) {
     std::erase_if(batch, [&](const Settlement* one) {
       return !idle.contains(static_cast<std::int64_t>(one->claim.id));
     });
@@ -215,7 +215,7 @@ std::vector<Settled> PostgresQueueStore::settle(std::span<const Settlement> sett
   if (settlements.empty()) return {};
   Kinds kinds;
   for (const Settlement& one : settlements) kinds[static_cast<std::size_t>(one.kind)].push_back(&one);
-  for (Batch& batch : kinds) {
+  for (SettleBatch& batch : kinds) {
     // Whoever locks several rows locks them in this order.
     std::sort(batch.begin(), batch.end(),
               [](const Settlement* a, const Settlement* b) { return a->claim.id < b->claim.id; });
@@ -245,7 +245,7 @@ std::vector<Settled> PostgresQueueStore::settle(std::span<const Settlement> sett
 
 void PostgresQueueStore::classify(std::span<const Settlement> settlements,
                                   std::vector<std::optional<Settled>>& answers) {
-  Batch open;
+  SettleBatch open;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < settlements.size(); ++i) {
     if (answers[i]) continue;
@@ -254,7 +254,7 @@ void PostgresQueueStore::classify(std::span<const Settlement> settlements,
   }
   Params params;
   bind_claims(params, open);
-  const Result found = run_one(sql_.classify, params, what);
+  const Result found = run_one(sql_.classify, params, cannot_settle);
   for (int row = 0; row < found.rows(); ++row) {
     const std::size_t place = places.at(static_cast<std::size_t>(found.int8(row, 0) - 1));
     answers[place] = settled_of(found.int8(row, 1), settlements[place].kind);
@@ -262,18 +262,20 @@ void PostgresQueueStore::classify(std::span<const Settlement> settlements,
 }
 
 Settled PostgresQueueStore::settle(Tx& tx, const Settlement& settlement) {
-  require_postgres(tx, what);
-  const Batch batch{&settlement};
+  require_postgres(tx, cannot_settle);
+  const SettleBatch batch{&settlement};
   if (const auto outcome = failed_outcome(settlement)) {
     const std::vector<SettledAttempt> attempts{settled_attempt(settlement, *outcome)};
-    run_in(tx, sql_.log_attempts, what, [&](auto& params) { bind_attempts(params, attempts, now()); });
+    run_in(tx, sql_.log_attempts, cannot_settle,
+           [&](auto& params) { bind_attempts(params, attempts, now()); });
     if (const std::vector<std::int64_t> ids = long_histories(attempts); !ids.empty())
-      run_in(tx, sql_.trim_attempts, what, [&](auto& params) { bind_ids(params, ids); });
+      run_in(tx, sql_.trim_attempts, cannot_settle, [&](auto& params) { bind_ids(params, ids); });
   }
-  const TxRows gone =
-      run_in(tx, sql_.finalize_unnumbered, what, [&](auto& params) { bind_finalize(params, batch, now()); });
+  const TxRows gone = run_in(tx, sql_.finalize_unnumbered, cannot_settle,
+                             [&](auto& params) { bind_finalize(params, batch, now()); });
   if (gone.size() > 0) return Settled::applied;
-  const TxRows found = run_in(tx, sql_.classify, what, [&](auto& params) { bind_claims(params, batch); });
+  const TxRows found =
+      run_in(tx, sql_.classify, cannot_settle, [&](auto& params) { bind_claims(params, batch); });
   return settled_of(found.int8(0, 1), settlement.kind);
 }
 

@@ -13,8 +13,8 @@
 namespace postrider::postgres {
 namespace {
 
-constexpr std::string_view what = "cannot append to the event store";
-constexpr int attempts = 5;
+constexpr std::string_view cannot_append = "cannot append to the event store";
+constexpr int append_attempts = 5;
 constexpr std::size_t most_hashes = 100'000;  // in one statement
 
 /// The probes of one round, by the statement that answers them.
@@ -152,7 +152,7 @@ std::optional<TimePoint> PostgresStreamStore::now() const {
 
 std::vector<AppendVerdict> PostgresStreamStore::append(std::span<const AppendRequest> requests) {
   return flush_or_part(requests, [&](std::span<const AppendRequest> part) {
-    return again_after_contention(attempts, [&] {
+    return again_after_contention(append_attempts, [&] {
       try {
         return flush(part);
       } catch (const Error& error) {
@@ -173,7 +173,7 @@ std::vector<AppendVerdict> PostgresStreamStore::flush(std::span<const AppendRequ
     do {
       const Probes probes(flush.probes());
       thread_local Params params;
-      Pipeline pipeline(connection, what);
+      Pipeline pipeline(connection, cannot_append);
       std::size_t next = 0;
       if (first) {
         pipeline.send(begin_worker_statement);
@@ -209,7 +209,7 @@ void PostgresStreamStore::write(Connection& connection, std::span<const NewStrea
   while (!rows.empty()) {
     const std::span<const NewStreamRow> piece = rows.first(piece_of(rows));
     rows = rows.subspan(piece.size());
-    Pipeline pipeline(connection, what);
+    Pipeline pipeline(connection, cannot_append);
     params.clear();
     bind_rows(params, piece, time);
     pipeline.send(sql_.insert_events, params);
@@ -226,11 +226,11 @@ void PostgresStreamStore::write(Connection& connection, std::span<const NewStrea
 }
 
 AppendVerdict PostgresStreamStore::append(Tx& tx, const AppendRequest& request) {
-  require_postgres(tx, what);
-  const TxRows locked = run_in(tx, sql_.lock_if_read_committed, what, [](auto& /*params*/) {});
+  require_postgres(tx, cannot_append);
+  const TxRows locked = run_in(tx, sql_.lock_if_read_committed, cannot_append, [](auto& /*params*/) {});
   const std::string_view level = locked.text(0, 0);
   if (!level.starts_with("read ")) {
-    throw Error(ErrorCode::unsupported, what,
+    throw Error(ErrorCode::unsupported, cannot_append,
                 "the transaction is at isolation level " + std::string(level) +
                     ", where a condition would be checked against an old snapshot",
                 "begin it at READ COMMITTED");
@@ -240,21 +240,24 @@ AppendVerdict PostgresStreamStore::append(Tx& tx, const AppendRequest& request) 
   do {
     const Probes probes(flush.probes());
     if (!probes.single.empty()) {
-      tell(flush, run_in(tx, sql_.probe_one, what, [&](auto& params) { probes.bind_single(params); }),
+      tell(flush,
+           run_in(tx, sql_.probe_one, cannot_append, [&](auto& params) { probes.bind_single(params); }),
            probes.single);
     }
     if (!probes.groups.empty()) {
-      tell(flush, run_in(tx, sql_.probe_groups, what, [&](auto& params) { probes.bind_groups(params); }),
+      tell(flush,
+           run_in(tx, sql_.probe_groups, cannot_append, [&](auto& params) { probes.bind_groups(params); }),
            probes.groups);
     }
   } while (flush.next_round());
-  flush.decide(head_of(run_in(tx, sql_.head, what, none)));
+  flush.decide(head_of(run_in(tx, sql_.head, cannot_append, none)));
   const std::optional<TimePoint> time = now();
   for (std::span<const NewStreamRow> rows = flush.rows(); !rows.empty();) {
     const std::span<const NewStreamRow> piece = rows.first(piece_of(rows));
     rows = rows.subspan(piece.size());
-    (void)run_in(tx, sql_.insert_events, what, [&](auto& params) { bind_rows(params, piece, time); });
-    (void)run_in(tx, sql_.insert_tags, what, [&](auto& params) { bind_tags(params, piece); });
+    (void)run_in(tx, sql_.insert_events, cannot_append,
+                 [&](auto& params) { bind_rows(params, piece, time); });
+    (void)run_in(tx, sql_.insert_tags, cannot_append, [&](auto& params) { bind_tags(params, piece); });
   }
   AppendVerdict verdict = std::move(flush).verdicts().front();
   if (const auto* refused = std::get_if<std::exception_ptr>(&verdict)) std::rethrow_exception(*refused);

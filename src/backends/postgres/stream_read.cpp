@@ -8,7 +8,7 @@
 namespace postrider::postgres {
 namespace {
 
-constexpr std::string_view what = "cannot read the event store";
+constexpr std::string_view cannot_read = "cannot read the event store";
 
 StreamColumns columns_of(const Result& rows, int row) {
   namespace column = stream_column;
@@ -65,7 +65,7 @@ void PostgresStreamStore::fill(StreamPage& page, const ReadRequest& request, con
                                const Params& params) const {
   with_connection_([&](Connection& connection) {
     const RollbackGuard guard(connection);
-    Pipeline pipeline(connection, what);
+    Pipeline pipeline(connection, cannot_read);
     pipeline.send(begin_worker_statement);
     pipeline.send(settings_statement);
     pipeline.send(statement, params);
@@ -108,7 +108,7 @@ Position PostgresStreamStore::head() {
   std::int64_t last = 0;
   with_connection_([&](Connection& connection) {
     const RollbackGuard guard(connection);
-    Pipeline pipeline(connection, what);
+    Pipeline pipeline(connection, cannot_read);
     pipeline.send(begin_worker_statement);
     pipeline.send(settings_statement);
     pipeline.send(sql_.head);

@@ -163,4 +163,9 @@ class LeaseTransaction {
   WriteTransaction transaction_;
 };
 
+/// What the pool has lent.
+[[nodiscard]] inline Connection& connection_of(const ConnectionPool::Lease& lease) {
+  return static_cast<Connection&>(*lease);
+}
+
 }  // namespace postrider::sqlite

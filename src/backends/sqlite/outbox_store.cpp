@@ -113,7 +113,7 @@ std::vector<ClaimedEvent> SqliteOutboxStore::claim(const ClaimRequest& request) 
 bool SqliteOutboxStore::anything_due() {
   const ConnectionPool::Lease lease = readers_.acquire();
   for (const std::string& sql : {sql_.due_free, sql_.due_ordered}) {
-    Statement statement = static_cast<Connection&>(*lease).prepare(sql);
+    Statement statement = connection_of(lease).prepare(sql);
     statement.with(now(), std::int64_t{1});
     if (statement.step()) return true;
   }
@@ -196,7 +196,7 @@ std::size_t SqliteOutboxStore::complete(std::span<const Completion> results) {
 std::vector<EventId> SqliteOutboxStore::predecessors(std::string_view key, const EventId& id,
                                                      std::size_t limit) {
   const ConnectionPool::Lease lease = readers_.acquire();
-  Statement statement = static_cast<Connection&>(*lease).prepare(sql_.predecessors);
+  Statement statement = connection_of(lease).prepare(sql_.predecessors);
   statement.with(key, id.view(), static_cast<std::int64_t>(limit));
   std::vector<EventId> ids;
   while (statement.step()) ids.emplace_back(statement.text(0));
@@ -205,7 +205,7 @@ std::vector<EventId> SqliteOutboxStore::predecessors(std::string_view key, const
 
 void SqliteOutboxStore::check_schema() {
   const ConnectionPool::Lease lease = readers_.acquire();
-  SqliteMigrationTarget target(static_cast<Connection&>(*lease), schema_, clock_);
+  SqliteMigrationTarget target(connection_of(lease), schema_, clock_);
   require_current_schema(embedded_migrations(), target.applied(), storage_name_);
 }
 

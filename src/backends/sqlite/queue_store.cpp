@@ -22,10 +22,6 @@ namespace {
 /// A block takes its time even when it is nearly empty.
 constexpr std::size_t least_block = 4;
 
-Connection& as_connection(const ConnectionPool::Lease& lease) {
-  return static_cast<Connection&>(*lease);
-}
-
 }  // namespace
 
 SqliteQueueStore::SqliteQueueStore(const Identifier& schema, std::string storage_name, Clock& clock,
@@ -105,7 +101,7 @@ std::optional<QueueClaimResult> SqliteQueueStore::claim_fresh(const QueueClaimRe
   std::optional<std::vector<QueuedEvent>> fresh;
   {
     const ConnectionPool::Lease reader = readers_.acquire();
-    fresh = QueueClaim(as_connection(reader), sql_, request, at, {}).find_fresh();
+    fresh = QueueClaim(connection_of(reader), sql_, request, at, {}).find_fresh();
   }
   if (!fresh.has_value()) return std::nullopt;
   if (fresh->empty()) return QueueClaimResult{};
@@ -122,7 +118,7 @@ std::optional<QueueClaimResult> SqliteQueueStore::claim_fresh(const QueueClaimRe
 std::optional<QueueClaimResult> SqliteQueueStore::look_in_vain(const QueueClaimRequest& request) {
   const ConnectionPool::Lease lease = readers_.acquire();
   const QueueTurn from = turn();
-  QueueClaim claim(as_connection(lease), sql_, request, now(), from);
+  QueueClaim claim(connection_of(lease), sql_, request, now(), from);
   if (claim.look()) return std::nullopt;
   // Nothing to be had up to here: the next look goes on behind.
   set_turn({.key = claim.turn().key, .odd_to_keys = from.odd_to_keys});
@@ -300,7 +296,7 @@ std::vector<QueueStore::EventState> SqliteQueueStore::load_states(std::span<cons
   std::vector<EventState> found;
   if (ids.empty()) return found;
   const ConnectionPool::Lease lease = readers_.acquire();
-  Statement statement = as_connection(lease).prepare(sql_.states);
+  Statement statement = connection_of(lease).prepare(sql_.states);
   for (const QueueId id : ids) {
     statement.with(static_cast<std::int64_t>(id));
     while (statement.step()) {
@@ -373,7 +369,7 @@ std::size_t SqliteQueueStore::clean_states(std::size_t limit) {
   std::vector<std::pair<std::int64_t, std::string>> left;
   {
     const ConnectionPool::Lease lease = readers_.acquire();
-    Statement statement = as_connection(lease).prepare(sql_.left_states);
+    Statement statement = connection_of(lease).prepare(sql_.left_states);
     statement.with(static_cast<std::int64_t>(limit));
     while (statement.step()) left.emplace_back(statement.integer(0), statement.text(1));
   }
@@ -394,7 +390,7 @@ std::size_t SqliteQueueStore::clean_states(std::size_t limit) {
 
 void SqliteQueueStore::check_schema() {
   const ConnectionPool::Lease lease = readers_.acquire();
-  SqliteMigrationTarget target(as_connection(lease), schema_, clock_);
+  SqliteMigrationTarget target(connection_of(lease), schema_, clock_);
   require_current_schema(embedded_migrations(), target.applied(), storage_name_);
 }
 

@@ -12,14 +12,6 @@
 #include "storage/sqlite_file.hpp"
 
 namespace postrider::sqlite {
-namespace {
-
-Connection& as_connection(const ConnectionPool::Lease& lease) {
-  return static_cast<Connection&>(*lease);
-}
-
-}  // namespace
-
 SqliteStorage::SqliteStorage(std::string_view url, const StorageOptions& options)
     : options_(options),
       name_(url),
@@ -58,7 +50,7 @@ SqlDialect SqliteStorage::dialect() {
           .table_prefix = options_.schema.str() + "_",
           .run =
               [this](std::string_view sql, std::span<const Value> params) {
-                if (sql.starts_with("select")) return as_connection(readers_.acquire()).execute(sql, params);
+                if (sql.starts_with("select")) return connection_of(readers_.acquire()).execute(sql, params);
                 const Writer::Lease lease = writer_.acquire();
                 WriteTransaction transaction(lease.connection());
                 Rows rows = lease.connection().execute(sql, params);
@@ -80,7 +72,7 @@ Transaction SqliteStorage::begin() {
 MigrationReport SqliteStorage::migrate(const MigrateOptions& options) {
   if (options.dry_run) {
     const ConnectionPool::Lease lease = readers_.acquire();
-    SqliteMigrationTarget target(as_connection(lease), options_.schema, clock_);
+    SqliteMigrationTarget target(connection_of(lease), options_.schema, clock_);
     return run_migrations(target, embedded_migrations(), options_.schema, options);
   }
   const Writer::Lease lease = writer_.acquire();
@@ -98,8 +90,8 @@ PoolStats SqliteStorage::pool_stats() const {
 
 void SqliteStorage::ping() {
   const ConnectionPool::Lease lease = readers_.acquire();
-  as_connection(lease).require_file();
-  as_connection(lease).execute("select count(*) from sqlite_master", {});
+  connection_of(lease).require_file();
+  connection_of(lease).execute("select count(*) from sqlite_master", {});
 }
 
 StorageDriver driver() noexcept {

@@ -20,10 +20,6 @@ constexpr std::string_view columns =
     "stored_at, size";
 constexpr int size_column = 11;
 
-Connection& as_connection(const ConnectionPool::Lease& lease) {
-  return static_cast<Connection&>(*lease);
-}
-
 StreamColumns columns_of(const Statement& row) {
   const bool bytes = row.is_null(4);
   return {.position = row.integer(0),
@@ -178,7 +174,7 @@ StreamSample SqliteStreamStore::sample(Connection& connection, std::int64_t hash
 ReadPage SqliteStreamStore::read(const ReadRequest& request) {
   StreamPage page(request);
   const ConnectionPool::Lease lease = readers_.acquire();
-  Connection& connection = as_connection(lease);
+  Connection& connection = connection_of(lease);
   // Positions are in commit order: whatever is up to the head is visible from now on, and stays as it is. So
   // all statements that end there read one snapshot.
   const std::int64_t head = head_of(connection).position;
@@ -212,7 +208,7 @@ ReadPage SqliteStreamStore::read_at(std::span<const Position> positions, std::si
   const ReadRequest request = request_at(positions, max_bytes);
   StreamPage page(request);
   const ConnectionPool::Lease lease = readers_.acquire();
-  Connection& connection = as_connection(lease);
+  Connection& connection = connection_of(lease);
   page.set_head(head_of(connection).position);
   Statement row =
       connection.prepare("select " + std::string(columns) + " from " + events_ + " where position = ?");
@@ -228,12 +224,12 @@ ReadPage SqliteStreamStore::read_at(std::span<const Position> positions, std::si
 
 Position SqliteStreamStore::head() {
   const ConnectionPool::Lease lease = readers_.acquire();
-  return Position{head_of(as_connection(lease)).position};
+  return Position{head_of(connection_of(lease)).position};
 }
 
 void SqliteStreamStore::check_schema() {
   const ConnectionPool::Lease lease = readers_.acquire();
-  SqliteMigrationTarget target(as_connection(lease), schema_, clock_);
+  SqliteMigrationTarget target(connection_of(lease), schema_, clock_);
   require_current_schema(embedded_migrations(), target.applied(), storage_name_);
 }
 

@@ -28,7 +28,7 @@ amqp_bytes_t bytes_of(std::string_view text) {
   return {text.size(), const_cast<char*>(text.data())};  // NOLINT(cppcoreguidelines-pro-type-const-cast)
 }
 
-std::string text_of(amqp_bytes_t bytes) {
+std::string amqp_text(amqp_bytes_t bytes) {
   constexpr std::size_t longest = 300;
   const std::string_view text(static_cast<const char*>(bytes.bytes), bytes.len);
   return utf8_repaired(utf8_prefix(text, longest));
@@ -56,11 +56,11 @@ amqp_table_entry_t entry(std::string_view name, std::string_view value) {
 std::string said(const amqp_method_t& method) {
   if (method.id == AMQP_CHANNEL_CLOSE_METHOD) {
     const auto* close = static_cast<const amqp_channel_close_t*>(method.decoded);
-    return std::to_string(close->reply_code) + " " + text_of(close->reply_text);
+    return std::to_string(close->reply_code) + " " + amqp_text(close->reply_text);
   }
   if (method.id == AMQP_CONNECTION_CLOSE_METHOD) {
     const auto* close = static_cast<const amqp_connection_close_t*>(method.decoded);
-    return std::to_string(close->reply_code) + " " + text_of(close->reply_text);
+    return std::to_string(close->reply_code) + " " + amqp_text(close->reply_text);
   }
   return "the broker answered with method " + std::to_string(method.id);
 }
@@ -277,7 +277,7 @@ std::optional<RabbitmqConnection::News> RabbitmqConnection::on_channel(const amq
 
 void RabbitmqConnection::on_connection(const amqp_method_t& method) {
   if (method.id == AMQP_CONNECTION_BLOCKED_METHOD) {
-    blocked_ = text_of(static_cast<const amqp_connection_blocked_t*>(method.decoded)->reason);
+    blocked_ = amqp_text(static_cast<const amqp_connection_blocked_t*>(method.decoded)->reason);
     if (blocked_.empty()) blocked_ = "without a reason";
   } else if (method.id == AMQP_CONNECTION_UNBLOCKED_METHOD) {
     blocked_.clear();
@@ -289,7 +289,7 @@ void RabbitmqConnection::on_connection(const amqp_method_t& method) {
 /// Its content follows in frames of its own.
 RabbitmqConnection::News RabbitmqConnection::read_returned(const amqp_basic_return_t& method,
                                                            SteadyPoint deadline) {
-  News news{.kind = News::Kind::returned, .text = text_of(method.reply_text)};
+  News news{.kind = News::Kind::returned, .text = amqp_text(method.reply_text)};
   std::optional<std::uint64_t> missing;
   while (!missing || *missing > 0) {
     const std::optional<amqp_frame_t> frame = read(deadline);
@@ -298,7 +298,7 @@ RabbitmqConnection::News RabbitmqConnection::read_returned(const amqp_basic_retu
       if (frame->frame_type == AMQP_FRAME_METHOD) on_connection(frame->payload.method);
     } else if (frame->frame_type == AMQP_FRAME_HEADER) {
       const auto* properties = static_cast<const amqp_basic_properties_t*>(frame->payload.properties.decoded);
-      if ((properties->_flags & AMQP_BASIC_MESSAGE_ID_FLAG) != 0) news.id = text_of(properties->message_id);
+      if ((properties->_flags & AMQP_BASIC_MESSAGE_ID_FLAG) != 0) news.id = amqp_text(properties->message_id);
       missing = frame->payload.properties.body_size;
     } else if (frame->frame_type == AMQP_FRAME_BODY && missing) {
       *missing -= std::min<std::uint64_t>(*missing, frame->payload.body_fragment.len);

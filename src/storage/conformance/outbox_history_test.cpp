@@ -15,30 +15,30 @@ namespace postrider::conformance {
 namespace {
 
 /// One step: numbers that the verb makes of what it needs, so that any shrinking gives a valid history.
-struct Step {
+struct OutboxStep {
   int verb;
   unsigned a;
   unsigned b;
 };
 
-std::ostream& operator<<(std::ostream& out, const Step& step) {
+std::ostream& operator<<(std::ostream& out, const OutboxStep& step) {
   constexpr std::array names{"publish", "claim",  "complete", "renew",
                              "advance", "revive", "purge",    "rollback"};
   return out << names.at(static_cast<std::size_t>(step.verb)) << "(" << step.a << ", " << step.b << ")";
 }
 
 // Claims and completions more often than the rest.
-rc::Gen<Step> any_step() {
-  return rc::gen::build<Step>(
-      rc::gen::set(&Step::verb, rc::gen::weightedElement<int>(
-                                    {{6, 0}, {6, 1}, {6, 2}, {1, 3}, {4, 4}, {1, 5}, {1, 6}, {1, 7}})),
-      rc::gen::set(&Step::a, rc::gen::inRange(0U, 1000U)),
-      rc::gen::set(&Step::b, rc::gen::inRange(0U, 1000U)));
+rc::Gen<OutboxStep> any_outbox_step() {
+  return rc::gen::build<OutboxStep>(
+      rc::gen::set(&OutboxStep::verb, rc::gen::weightedElement<int>(
+                                          {{6, 0}, {6, 1}, {6, 2}, {1, 3}, {4, 4}, {1, 5}, {1, 6}, {1, 7}})),
+      rc::gen::set(&OutboxStep::a, rc::gen::inRange(0U, 1000U)),
+      rc::gen::set(&OutboxStep::b, rc::gen::inRange(0U, 1000U)));
 }
 
 class OutboxHistory : public OutboxConformance {
  protected:
-  void run(const Step& step) {
+  void run(const OutboxStep& step) {
     switch (step.verb) {
       case 0:
         return publish_some(step, true);
@@ -89,7 +89,7 @@ class OutboxHistory : public OutboxConformance {
   }
   static std::string node_of(unsigned number) { return "n" + std::to_string(number % 3); }
 
-  void publish_some(const Step& step, bool commit) {
+  void publish_some(const OutboxStep& step, bool commit) {
     const unsigned count = 1 + step.a % 3;
     const bool leased = step.b % 2 == 0;
     const Duration lease = leased ? Duration(std::chrono::seconds(1 + step.b % 30)) : Duration{};
@@ -121,7 +121,7 @@ class OutboxHistory : public OutboxConformance {
     }
   }
 
-  void claim_some(const Step& step) {
+  void claim_some(const OutboxStep& step) {
     std::vector<std::string> keys;
     if (step.b % 4 == 1) keys = {"k1"};
     if (step.b % 4 == 2) keys = {"k2", "k1", "k2"};
@@ -143,7 +143,7 @@ class OutboxHistory : public OutboxConformance {
     return known_[known_.size() - 1 - back % known_.size()];
   }
 
-  void complete_some(const Step& step) {
+  void complete_some(const OutboxStep& step) {
     if (known_.empty()) return;
     std::vector<Completion> batch;
     std::set<std::string> ids;
@@ -161,7 +161,7 @@ class OutboxHistory : public OutboxConformance {
     RC_ASSERT(store().complete(batch) == expected);
   }
 
-  void renew_some(const Step& step) {
+  void renew_some(const OutboxStep& step) {
     if (known_.empty()) return;
     const std::vector<LeaseRef> asked{some_lease(step.a), some_lease(step.b + 1)};
     const Duration lease = std::chrono::seconds(1 + step.b % 30);
@@ -210,8 +210,8 @@ POSTRIDER_FOR_EACH_BACKEND(OutboxHistory);
 TEST_P(OutboxHistory, TheTableIsWhatTheModelSays) {
   const bool held = rc::check("any history of verbs", [this] {
     reset();
-    const auto history = *rc::gen::scale(3.0, rc::gen::container<std::vector<Step>>(any_step()));
-    for (const Step& step : history) {
+    const auto history = *rc::gen::scale(3.0, rc::gen::container<std::vector<OutboxStep>>(any_outbox_step()));
+    for (const OutboxStep& step : history) {
       // Said at once, too: what comes from outside (a lost connection) is gone when RapidCheck repeats the
       // history to make it smaller.
       try {

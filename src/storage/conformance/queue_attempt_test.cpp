@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Kind = Settlement::Kind;
+using SettlementKind = Settlement::Kind;
 
 class QueueAttempts : public QueueConformance {
  protected:
@@ -79,7 +79,7 @@ TEST_P(QueueAttempts, OfABatchAreWrittenForThoseThatFailed) {
   for (int i = 0; i < 60; ++i) {
     Settlement one{.claim = held(names[static_cast<std::size_t>(i)])};
     if (i % 4 == 1) one.status = QueueStatus::failed;
-    if (i % 4 == 2) one.kind = Kind::retry;
+    if (i % 4 == 2) one.kind = SettlementKind::retry;
     one.error = "no " + std::to_string(i);
     all.push_back(one);
   }

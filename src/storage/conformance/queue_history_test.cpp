@@ -15,31 +15,31 @@ namespace postrider::conformance {
 namespace {
 
 /// One step: numbers that the verb makes of what it needs, so that any shrinking gives a valid history.
-struct Step {
+struct QueueStep {
   int verb;
   unsigned a;
   unsigned b;
 };
 
-std::ostream& operator<<(std::ostream& out, const Step& step) {
+std::ostream& operator<<(std::ostream& out, const QueueStep& step) {
   constexpr std::array names{"publish", "rollback", "claim",       "settle",      "settle_in_tx",
                              "renew",   "advance",  "save_states", "clean_states"};
   return out << names.at(static_cast<std::size_t>(step.verb)) << "(" << step.a << ", " << step.b << ")";
 }
 
 // Claims and settlements more often than the rest.
-rc::Gen<Step> any_step() {
-  return rc::gen::build<Step>(
-      rc::gen::set(&Step::verb,
+rc::Gen<QueueStep> any_queue_step() {
+  return rc::gen::build<QueueStep>(
+      rc::gen::set(&QueueStep::verb,
                    rc::gen::weightedElement<int>(
                        {{6, 0}, {1, 1}, {7, 2}, {6, 3}, {2, 4}, {1, 5}, {4, 6}, {1, 7}, {1, 8}})),
-      rc::gen::set(&Step::a, rc::gen::inRange(0U, 1000U)),
-      rc::gen::set(&Step::b, rc::gen::inRange(0U, 1000U)));
+      rc::gen::set(&QueueStep::a, rc::gen::inRange(0U, 1000U)),
+      rc::gen::set(&QueueStep::b, rc::gen::inRange(0U, 1000U)));
 }
 
 class QueueHistory : public QueueConformance {
  protected:
-  void run(const Step& step) {
+  void run(const QueueStep& step) {
     switch (step.verb) {
       case 0:
         return publish_some(step, true);
@@ -84,7 +84,7 @@ class QueueHistory : public QueueConformance {
   }
 
  private:
-  void publish_some(const Step& step, bool commit) {
+  void publish_some(const QueueStep& step, bool commit) {
     const unsigned count = 1 + step.a % 4;
     std::vector<Event> events;
     std::vector<QueueRow> expected;
@@ -121,7 +121,7 @@ class QueueHistory : public QueueConformance {
     }
   }
 
-  void claim_some(const Step& step) {
+  void claim_some(const QueueStep& step) {
     const std::string owner = "n" + std::to_string(step.a % 3);
     std::vector<std::string> unwanted;
     if (step.b % 5 == 0) unwanted.push_back("T" + std::to_string(step.a % 3));
@@ -165,7 +165,7 @@ class QueueHistory : public QueueConformance {
             .error = "error " + std::to_string(b)};
   }
 
-  void settle_some(const Step& step) {
+  void settle_some(const QueueStep& step) {
     std::vector<Settlement> batch;
     std::vector<Settled> expected;
     std::set<QueueId> ids;
@@ -179,7 +179,7 @@ class QueueHistory : public QueueConformance {
     RC_ASSERT(model_.adopt_numbers(log_rows()) == "");
   }
 
-  void settle_in_tx(const Step& step) {
+  void settle_in_tx(const QueueStep& step) {
     Settlement one = some_settlement(some_claim(step.a), step.b, step.b);
     one.kind = Settlement::Kind::finalize;
     const bool commit = step.b % 3 != 0;
@@ -196,7 +196,7 @@ class QueueHistory : public QueueConformance {
     RC_ASSERT(model_.adopt_numbers(log_rows()) == "");
   }
 
-  void renew_some(const Step& step) {
+  void renew_some(const QueueStep& step) {
     const std::vector<Claim> asked{some_claim(step.a), some_claim(step.b + 1)};
     const Duration lease = std::chrono::seconds(1 + step.b % 30);
     std::set<QueueId> expected;
@@ -207,7 +207,7 @@ class QueueHistory : public QueueConformance {
     RC_ASSERT(std::set<QueueId>(renewed.begin(), renewed.end()) == expected);
   }
 
-  void save_some_states(const Step& step) {
+  void save_some_states(const QueueStep& step) {
     const Claim claim = some_claim(step.a);
     const std::vector<HandlerResult> results = some_results(step.b);
     RC_ASSERT(store().save_states(claim, results) == model_.save_states(claim, results));
@@ -224,8 +224,9 @@ TEST_P(QueueHistory, TheTablesAreWhatTheModelSays) {
     reset();
     // A server writes to the disk after each step: shorter ones there, or it would take minutes.
     const double length = storage().kind() == BackendKind::sqlite ? 3.0 : 0.7;
-    const auto history = *rc::gen::scale(length, rc::gen::container<std::vector<Step>>(any_step()));
-    for (const Step& step : history) {
+    const auto history =
+        *rc::gen::scale(length, rc::gen::container<std::vector<QueueStep>>(any_queue_step()));
+    for (const QueueStep& step : history) {
       // Said at once, too: what comes from outside (a lost connection) is gone when RapidCheck repeats the
       // history to make it smaller.
       try {

@@ -12,11 +12,13 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Kind = Settlement::Kind;
+using SettlementKind = Settlement::Kind;
 
 class QueueSettle : public QueueConformance {
  protected:
-  static Settlement finalized(const Claim& claim) { return {.claim = claim, .kind = Kind::finalize}; }
+  static Settlement finalized(const Claim& claim) {
+    return {.claim = claim, .kind = SettlementKind::finalize};
+  }
   /// What must not have changed after a settlement that was refused.
   auto everything() { return std::tuple(queue_rows(), log_rows(), state_rows()); }
 };
@@ -141,7 +143,8 @@ TEST_P(QueueSettle, HazardQ1_AStaleClaimIsRefused) {
 }
 
 TEST_P(QueueSettle, AnUnknownIdIsSaidToBe) {
-  for (const Kind kind : {Kind::finalize, Kind::retry, Kind::release}) {
+  for (const SettlementKind kind :
+       {SettlementKind::finalize, SettlementKind::retry, SettlementKind::release}) {
     EXPECT_EQ(
         settle({.claim = {QueueId{4711}, Token{1}}, .kind = kind, .results = three_results, .delay = 1s}),
         Settled::unknown);
@@ -221,7 +224,7 @@ TEST_P(QueueSettle, ReleaseIsAsIfItHadNotBeenClaimed) {
 TEST_P(QueueSettle, AReleaseMayBringADelay) {
   publish("a");
   claim();
-  EXPECT_EQ(settle({.claim = held("a"), .kind = Kind::release, .delay = 5s}), Settled::applied);
+  EXPECT_EQ(settle({.claim = held("a"), .kind = SettlementKind::release, .delay = 5s}), Settled::applied);
   EXPECT_EQ(row("a").attempts, 0);
   clock_.advance(5s - 1us);
   EXPECT_THAT(claim(), IsEmpty());
@@ -250,10 +253,14 @@ TEST_P(QueueSettle, AMixedBatchIsAnsweredInItsOrder) {
   finalize("d");
   const std::vector<Settlement> batch{
       {.claim = held("d")},
-      {.claim = held("c"), .kind = Kind::release},
+      {.claim = held("c"), .kind = SettlementKind::release},
       {.claim = {held("b").id, Token{9}}},
       {.claim = {QueueId{4711}, Token{1}}},
-      {.claim = held("a"), .kind = Kind::retry, .results = three_results, .delay = 1s, .error = "later"},
+      {.claim = held("a"),
+       .kind = SettlementKind::retry,
+       .results = three_results,
+       .delay = 1s,
+       .error = "later"},
   };
   EXPECT_THAT(store().settle(batch), ElementsAre(Settled::repeated, Settled::applied, Settled::stale,
                                                  Settled::unknown, Settled::applied));
@@ -312,7 +319,7 @@ TEST_P(QueueSettle, StaleOnesInALargeBatchHoldUpNobody) {
       one.claim.id = QueueId{1'000'000 + i};
       answer = Settled::unknown;
     } else if (i % 20 == 11) {
-      one.kind = Kind::release;
+      one.kind = SettlementKind::release;
     }
     batch.push_back(one);
     expected.push_back(answer);

@@ -63,21 +63,21 @@ class StreamModel {
 };
 
 /// Numbers from which everything is made, so that any shrinking gives a valid step.
-struct Step {
+struct StreamStep {
   unsigned what;
   unsigned a;
   unsigned b;
   unsigned c;
 };
-std::ostream& operator<<(std::ostream& out, const Step& step) {
+std::ostream& operator<<(std::ostream& out, const StreamStep& step) {
   return out << (step.what < 4 ? "append" : "read") << "(" << step.what << ", " << step.a << ", " << step.b
              << ", " << step.c << ")";
 }
-rc::Gen<Step> any_step() {
+rc::Gen<StreamStep> any_stream_step() {
   const auto number = [] { return rc::gen::inRange(0U, 1U << 16U); };
-  return rc::gen::build<Step>(rc::gen::set(&Step::what, rc::gen::inRange(0U, 8U)),
-                              rc::gen::set(&Step::a, number()), rc::gen::set(&Step::b, number()),
-                              rc::gen::set(&Step::c, number()));
+  return rc::gen::build<StreamStep>(
+      rc::gen::set(&StreamStep::what, rc::gen::inRange(0U, 8U)), rc::gen::set(&StreamStep::a, number()),
+      rc::gen::set(&StreamStep::b, number()), rc::gen::set(&StreamStep::c, number()));
 }
 
 std::string some_type(unsigned n) {
@@ -115,8 +115,10 @@ class StreamHistory : public StreamConformance {
       model_ = {};
       // A server writes to the disk after each append: shorter ones there, or it would take minutes.
       const double length = storage().kind() == BackendKind::sqlite ? 2.0 : 0.6;
-      const auto history = *rc::gen::scale(length, rc::gen::container<std::vector<Step>>(any_step()));
-      for (const Step& step : history) step.what < 4 ? append_some(stream, step) : read_some(stream, step);
+      const auto history =
+          *rc::gen::scale(length, rc::gen::container<std::vector<StreamStep>>(any_stream_step()));
+      for (const StreamStep& step : history)
+        step.what < 4 ? append_some(stream, step) : read_some(stream, step);
       const Query all = Query::all();
       const ReadPage page = stream.read({.query = &all});
       RC_ASSERT(page.events.size() == model_.rows.size());
@@ -146,7 +148,7 @@ class StreamHistory : public StreamConformance {
   }
 
   /// One to three requests in one call.
-  void append_some(StreamStore& stream, const Step& step) {
+  void append_some(StreamStore& stream, const StreamStep& step) {
     const std::size_t count = 1 + step.what % 3;
     std::vector<std::vector<AppendEvent>> events(count);
     std::vector<std::optional<AppendCondition>> conditions(count);
@@ -183,7 +185,7 @@ class StreamHistory : public StreamConformance {
     }
   }
 
-  void read_some(StreamStore& stream, const Step& step) {
+  void read_some(StreamStore& stream, const StreamStep& step) {
     const Query query = some_query(step.a);
     ReadRequest request{.query = &query,
                         .after = some_after(step.b).value_or(Position{0}),

@@ -22,7 +22,7 @@ struct Destroy {
 };
 using Topic = std::unique_ptr<rd_kafka_topic_t, Destroy<rd_kafka_topic_t, rd_kafka_topic_destroy>>;
 using Queue = std::unique_ptr<rd_kafka_queue_t, Destroy<rd_kafka_queue_t, rd_kafka_queue_destroy>>;
-using Event = std::unique_ptr<rd_kafka_event_t, Destroy<rd_kafka_event_t, rd_kafka_event_destroy>>;
+using ReportEvent = std::unique_ptr<rd_kafka_event_t, Destroy<rd_kafka_event_t, rd_kafka_event_destroy>>;
 using NewTopic =
     std::unique_ptr<rd_kafka_NewTopic_t, Destroy<rd_kafka_NewTopic_t, rd_kafka_NewTopic_destroy>>;
 using DeleteTopic =
@@ -143,7 +143,7 @@ void KafkaBroker::create_topic(const std::string& name, int partitions,
   }
   rd_kafka_NewTopic_t* topics[] = {topic.get()};
   rd_kafka_CreateTopics(handle.get(), topics, 1, nullptr, queue.get());
-  const Event event(rd_kafka_queue_poll(queue.get(), 30'000));
+  const ReportEvent event(rd_kafka_queue_poll(queue.get(), 30'000));
   if (event == nullptr) throw std::runtime_error("cannot create " + name + ": no answer");
   if (rd_kafka_event_error(event.get()) != RD_KAFKA_RESP_ERR_NO_ERROR) {
     throw std::runtime_error("cannot create " + name + ": " + rd_kafka_event_error_string(event.get()));
@@ -162,7 +162,7 @@ void KafkaBroker::delete_topic(const std::string& name) {
   const DeleteTopic topic(rd_kafka_DeleteTopic_new(name.c_str()));
   rd_kafka_DeleteTopic_t* topics[] = {topic.get()};
   rd_kafka_DeleteTopics(handle.get(), topics, 1, nullptr, queue.get());
-  const Event event(rd_kafka_queue_poll(queue.get(), 30'000));
+  const ReportEvent event(rd_kafka_queue_poll(queue.get(), 30'000));
   if (event == nullptr) throw std::runtime_error("cannot delete " + name + ": no answer");
 }
 

@@ -17,9 +17,9 @@ namespace {
 
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
-using Kind = WebhookVerdict::Kind;
+using Verdict = WebhookVerdict::Kind;
 
-constexpr TimePoint noon{1'780'315'200s};  // Mon, 01 Jun 2026 12:00:00 GMT
+constexpr TimePoint monday_noon{1'780'315'200s};  // Mon, 01 Jun 2026 12:00:00 GMT
 
 bool is_public(const std::string& text) {
   sockaddr_storage storage{};
@@ -137,19 +137,19 @@ TEST(WebhookSignature, RefusesWhatIsNoSecret) {
 }
 
 TEST(WebhookVerdict, ByStatus) {
-  const auto kind = [](int status) { return judge_webhook(status, "", "", noon).kind; };
-  for (const int status : {200, 201, 202, 204, 299}) EXPECT_EQ(kind(status), Kind::taken) << status;
+  const auto kind = [](int status) { return judge_webhook(status, "", "", monday_noon).kind; };
+  for (const int status : {200, 201, 202, 204, 299}) EXPECT_EQ(kind(status), Verdict::taken) << status;
   for (const int status : {400, 405, 409, 413, 415, 422, 451})
-    EXPECT_EQ(kind(status), Kind::refused) << status;
+    EXPECT_EQ(kind(status), Verdict::refused) << status;
   for (const int status :
        {301, 302, 303, 307, 308, 304, 401, 403, 404, 408, 425, 429, 500, 501, 502, 503, 504, 599})
-    EXPECT_EQ(kind(status), Kind::unavailable) << status;
-  EXPECT_EQ(kind(410), Kind::gone);
+    EXPECT_EQ(kind(status), Verdict::unavailable) << status;
+  EXPECT_EQ(kind(410), Verdict::gone);
 }
 
 TEST(WebhookVerdict, RetryAfterAsSecondsOrDate) {
   const auto pause = [](std::string_view text, int status = 429) {
-    return judge_webhook(status, text, "", noon).retry_after;
+    return judge_webhook(status, text, "", monday_noon).retry_after;
   };
   EXPECT_EQ(pause("120"), 120s);
   EXPECT_EQ(pause("120", 503), 120s);
@@ -164,7 +164,7 @@ TEST(WebhookVerdict, RetryAfterAsSecondsOrDate) {
 
 TEST(WebhookVerdict, SaysWhyInOneLine) {
   const WebhookVerdict verdict =
-      judge_webhook(422, "", "no\nsuch\x01 order \xff" + std::string(1'000, 'x'), noon);
+      judge_webhook(422, "", "no\nsuch\x01 order \xff" + std::string(1'000, 'x'), monday_noon);
   EXPECT_THAT(verdict.why, HasSubstr("HTTP 422: no such  order "));
   EXPECT_LT(verdict.why.size(), 400U);
 }
