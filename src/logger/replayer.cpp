@@ -10,27 +10,6 @@ namespace postrider::logger {
 namespace {
 
 constexpr std::size_t batch_bytes = 1 << 20;
-constexpr int suspicious = 3;  // failures of one event before another one is asked
-
-/// Whether an answer may speak of the event: an error of the receiver's program, or a guard before it that
-/// dislikes the text. 401, 404 and the like speak of the set-up, 502 and the like of the receiver's state.
-bool blames_request(int status) noexcept {
-  switch (status) {
-    case 401:
-    case 404:
-    case 405:
-    case 407:
-    case 408:
-    case 425:
-    case 429:
-    case 502:
-    case 503:
-    case 504:
-      return false;
-    default:
-      return status >= 400 && status < 600;
-  }
-}
 
 }  // namespace
 
@@ -92,7 +71,7 @@ std::uint64_t Replayer::cycle() {
     constexpr Duration patience = std::chrono::seconds{1};
     if (!outlet_.queue.await_low(clock_.steady_now() + patience)) break;
     const std::size_t size = probing_ ? 1 : std::min(full, limit_);
-    const bool suspected = probing_ && failures_ > 0;
+    const bool suspected = probing_ && suspicion_.any();
     const bool any = reader_.read(batch_, suspected ? 2 : size, batch_bytes);
     outlet_.writer->tell_removed();
     if (!any) break;
@@ -113,32 +92,31 @@ std::uint64_t Replayer::cycle() {
     const auto witness = suspected ? find_witness() : std::nullopt;
     if (!outlet_.gate.enter()) break;
     // Without another event on disk, those that are sent meanwhile tell that the receiver is well.
-    const bool vouched = suspected && !witness && outlet_.gate.successes() != successes_;
+    const bool vouched = suspected && !witness && suspicion_.others_taken(outlet_.gate.successes());
     const std::size_t done = witness || vouched ? send_suspect() : send(0, wanted);
     if (done < wanted) {
       if (done > 0) commit(done);
-      const bool blamed = blames_request(last_.status);
-      if (blamed && wanted > 1) {
+      if (blames_event(last_.status) && wanted > 1) {
         // One of them may be the cause: nearer to it with half as many. The gate stops this if it is not so.
         limit_ = wanted / 2;
-        failures_ = 0;
+        suspicion_.clear();
         continue;
       }
       probing_ = true;
-      // Some events make the receiver hang up. So do receivers that are not there: the witness knows.
-      const bool may_be_its_fault = blamed || last_.status == 0;
-      failures_ = done == 0 && may_be_its_fault ? failures_ + 1 : 0;
-      vouched_ = failures_ > 0 ? vouched_ + (vouched ? 1 : 0) : 0;
-      successes_ = outlet_.gate.successes();
-      if (vouched_ > 2 * suspicious) {
+      if (done == 0) {
+        suspicion_.failed(last_.status, vouched, outlet_.gate.successes());
+      } else {
+        suspicion_.clear();
+      }
+      if (suspicion_.proven()) {
         bury_first();
         continue;
       }
-      if (witness && failures_ > 0 && judge_first(*witness)) continue;
+      if (witness && suspicion_.any() && judge_first(*witness)) continue;
       break;
     }
     commit(done);
-    failures_ = vouched_ = 0;
+    suspicion_.clear();
     limit_ = std::min(full, wanted * 2);
     probing_ = false;
   }
@@ -162,15 +140,15 @@ bool Replayer::receiver_is_well(const OutgoingEvent& witness) {
 /// three more times with it. While the circuit is not closed, the other one is asked at once: all wait for
 /// the receiver, and should not wait for a single event.
 bool Replayer::judge_first(const OutgoingEvent& witness) {
-  const bool convicted = failures_ > suspicious;
+  const bool convicted = suspicion_.strong();
   if (!convicted && outlet_.gate.is_closed()) return false;
   const int status = last_.status;
   if (!receiver_is_well(witness) || !convicted) return false;
-  for (int tries = 0; tries < suspicious; ++tries) {
+  for (int tries = 0; tries < Suspicion::patience; ++tries) {
     if (stopping() || !outlet_.gate.enter()) return false;
     if (send_suspect() == 1) {  // taken, or refused, after all
       commit(1);
-      failures_ = vouched_ = 0;
+      suspicion_.clear();
       return true;
     }
     if (last_.status != status) return false;
@@ -182,7 +160,7 @@ bool Replayer::judge_first(const OutgoingEvent& witness) {
 void Replayer::bury_first() {
   settled(0, {SendVerdict::rejected, last_.status, "failed again and again: " + last_.reason});
   commit(1);
-  failures_ = vouched_ = 0;
+  suspicion_.clear();
 }
 
 std::size_t Replayer::send_suspect() {

@@ -6,6 +6,7 @@
 
 #include "logger/sender.hpp"
 #include "logger/spill_reader.hpp"
+#include "logger/suspicion.hpp"
 
 namespace postrider::logger {
 
@@ -57,9 +58,7 @@ class Replayer {
   SendResult last_;
   bool probing_ = true;
   std::size_t limit_ = ~std::size_t{0};  // events at once; smaller after a failure that may be an event's
-  int failures_ = 0;                     // of the same first event, by an answer that may be about it
-  int vouched_ = 0;                      // of these, while live events were taken
-  std::uint64_t successes_ = 0;          // of the gate, when it failed last
+  Suspicion suspicion_;                  // of the first event
   std::string witness_key_;              // of an event that was taken before its turn
   std::uint64_t delivered_ = 0;
   SteadyPoint paced_{};
