@@ -243,6 +243,8 @@ OutboxItem OutboxDispatcher::take() {
   --(hot ? hot_used_ : cold_used_);
   --queued_;
   ++running_;
+  // Otherwise the last that were queued would be seen until more come.
+  if (queues_.hot.empty() && queues_.cold.empty()) options_.metrics->record_queue_depths(0, 0);
   return event;
 }
 

@@ -81,7 +81,7 @@ std::optional<ConnectionPool::Idle> ConnectionPool::idle_or_permit(SteadyPoint d
                 .has_value();  // while the server is away one caller tries, the others wait for its verdict
         return std::nullopt;
       }
-      if (next_connect_ >= deadline || !last_error_->retryable()) throw not_tried_again(now);
+      if (next_connect_ >= deadline || !worth_waiting()) throw not_tried_again(now);
       wake = next_connect_;
     }
     if (now >= deadline) {
@@ -92,6 +92,10 @@ std::optional<ConnectionPool::Idle> ConnectionPool::idle_or_permit(SteadyPoint d
     }
     clock_.wait_until(changed_, mutex_, wake);
   }
+}
+
+bool ConnectionPool::worth_waiting() const {
+  return was_there_ && last_error_->retryable();
 }
 
 Error ConnectionPool::not_tried_again(SteadyPoint now) const {
@@ -117,11 +121,13 @@ std::unique_ptr<PooledConnection> ConnectionPool::connect_or_back_off(SteadyPoin
       failed_connects_ = 0;
       next_connect_ = {};
       last_error_.reset();
+      was_there_ = true;
       probing_ = false;
     }
     changed_.notify_all();
     return made;
   } catch (const Error& error) {
+    bool wait = false;
     {
       const MutexLock lock(mutex_);
       --open_;
@@ -131,9 +137,10 @@ std::unique_ptr<PooledConnection> ConnectionPool::connect_or_back_off(SteadyPoin
           clock_.steady_now() +
           std::min(options_.reconnect_max, options_.reconnect_base * (std::int64_t{1} << doublings));
       last_error_.emplace(error);
+      wait = worth_waiting();
     }
     changed_.notify_all();
-    if (!error.retryable() || clock_.steady_now() >= deadline) throw;
+    if (!wait || clock_.steady_now() >= deadline) throw;
     return nullptr;
   } catch (...) {
     {

@@ -70,7 +70,8 @@ class ConnectionPool {
   ~ConnectionPool();
 
   /// Waits for a free connection until the deadline, connecting with backoff while the server is away. Throws
-  /// Error(timeout) when all are in use, the connect error when there is none to be had; both retryable.
+  /// Error(timeout) when all are in use, the connect error when there is none to be had; both retryable. A
+  /// server that was never there is not waited for: more likely its address is wrong.
   [[nodiscard]] Lease acquire();
   [[nodiscard]] PoolStats stats() const;
   /// Closes idle connections (for example after the server went away).
@@ -86,6 +87,8 @@ class ConnectionPool {
   /// Null when it failed and there is time to wait for the next attempt.
   [[nodiscard]] std::unique_ptr<PooledConnection> connect_or_back_off(SteadyPoint deadline)
       POSTRIDER_EXCLUDES(mutex_);
+  /// After a failed connect.
+  [[nodiscard]] bool worth_waiting() const POSTRIDER_REQUIRES(mutex_);
   /// The error of the last connect, once more, with a word that nobody has tried since.
   [[nodiscard]] Error not_tried_again(SteadyPoint now) const POSTRIDER_REQUIRES(mutex_);
   void give_back(std::unique_ptr<PooledConnection> connection) noexcept POSTRIDER_EXCLUDES(mutex_);
@@ -102,6 +105,7 @@ class ConnectionPool {
   int failed_connects_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   SteadyPoint next_connect_ POSTRIDER_GUARDED_BY(mutex_){};
   std::optional<Error> last_error_ POSTRIDER_GUARDED_BY(mutex_);  // of the last connect, until one succeeds
+  bool was_there_ POSTRIDER_GUARDED_BY(mutex_) = false;           // has ever let somebody connect
   bool probing_ POSTRIDER_GUARDED_BY(mutex_) = false;             // somebody connects after a failure
 };
 

@@ -51,6 +51,13 @@ class PoolTest : public ::testing::Test {
         },
         clock_);
   }
+  /// It was there once, and is away from now on; attempts to connect are counted anew.
+  void lose_server(ConnectionPool& pool) {
+    (void)pool.acquire();
+    pool.clear_idle();
+    server_.away = true;
+    server_.connects = 0;
+  }
   /// Until so many threads sleep on the clock, which is when advancing it makes sense.
   void await_waiters(std::size_t count) {
     while (clock_.waiters() != count) std::this_thread::yield();
@@ -165,7 +172,7 @@ TEST_F(PoolTest, AConnectionThatDiedAtRestIsReplacedUnnoticed) {
 
 TEST_F(PoolTest, WhileTheServerIsAwayAttemptsBackOff) {
   ConnectionPool pool = make(8, 1s);
-  server_.away = true;
+  lose_server(pool);
   std::jthread caller([&] { EXPECT_EQ(code_of([&] { (void)pool.acquire(); }), ErrorCode::unavailable); });
   // 50, 100, 200, 400 ms; the next pause would end after the deadline.
   for (int attempt = 1; attempt <= 4; ++attempt) {
@@ -182,7 +189,7 @@ TEST_F(PoolTest, WhileTheServerIsAwayAttemptsBackOff) {
 
 TEST_F(PoolTest, WhileTheServerIsAwayOneCallerTriesForAll) {
   ConnectionPool pool = make(8, 1s);
-  server_.away = true;
+  lose_server(pool);
   std::vector<std::jthread> callers;
   const auto call = [&] { EXPECT_TRUE(static_cast<bool>(pool.acquire())); };
   callers.emplace_back(call);
@@ -244,7 +251,7 @@ TEST_F(PoolTest, AnErrorFromBeforeSaysThatNobodyHasTriedSince) {
 
 TEST_F(PoolTest, AServerThatComesBackIsFoundWithinASecond) {
   ConnectionPool pool = make(8, 1h);
-  server_.away = true;
+  lose_server(pool);
   std::jthread caller([&] { EXPECT_TRUE(static_cast<bool>(pool.acquire())); });
   for (int attempt = 1; attempt <= 12; ++attempt) {
     await_connects(attempt);
@@ -257,6 +264,17 @@ TEST_F(PoolTest, AServerThatComesBackIsFoundWithinASecond) {
   clock_.advance(1s);
   caller.join();
   EXPECT_EQ(server_.connects, 14);
+}
+
+TEST_F(PoolTest, AServerThatWasNeverThereIsNotWaitedFor) {
+  ConnectionPool pool = make(8, 1h);
+  server_.away = true;
+  EXPECT_EQ(code_of([&] { (void)pool.acquire(); }), ErrorCode::unavailable);
+  EXPECT_EQ(code_of([&] { (void)pool.acquire(); }), ErrorCode::unavailable);
+  EXPECT_EQ(server_.connects, 1) << "the second did not hammer the server";
+  clock_.advance(50ms);
+  server_.away = false;
+  EXPECT_TRUE(static_cast<bool>(pool.acquire()));
 }
 
 TEST_F(PoolTest, WhatNoWaitingCuresIsThrownAtOnce) {

@@ -87,6 +87,8 @@ TEST_P(OutboxAcceptance, AFullHotQueueLeavesTheRowToThePoller) {
   ASSERT_TRUE(metrics_.await(Counter::flushed_events, 5));
   for (const Event& one : events) EXPECT_EQ(status(one.id()), EventStatus::done);
   EXPECT_EQ(seen_.received().back().delivery.source, Source::cold);
+  EXPECT_EQ(metrics_.hot_depth(), 0U) << "not what was queued last";
+  EXPECT_EQ(metrics_.cold_depth(), 0U);
 }
 
 TEST_P(OutboxAcceptance, OverflowIsBroughtByThePollerAtOnce) {

@@ -56,7 +56,7 @@ const std::map<std::string, std::vector<std::string>>& changing() {
       {"topics pause", {"--topic", "t"}},
       {"topics resume", {"--topic", "t"}},
       {"topics reset", {"--publisher", "p"}},
-      {"topics rewind", {"--to", "0"}},
+      {"topics rewind", {"--to", "0", "--all"}},
       {"topics discard", {"--all"}},
       {"projections pause", {"view"}},
       {"projections resume", {"view", "--version", "1"}},
@@ -263,7 +263,7 @@ TEST_P(AuditTest, EveryChangeLeavesOneRow) {
            "queue requeue --id 1 --id 2 (2 events)", "queue cancel --all --reason 'it'\\''s over' (2 events)",
            "outbox requeue --id taken (1 event)", "outbox cancel --id waits --reason 'sold out' (1 event)",
            "outbox purge --older-than 7d (1 event)", "topics discard --all (1 event)",
-           "topics pause --topic t", "projections resume view --version 1", "topics rewind --to 0"}));
+           "topics pause --topic t", "projections resume view --version 1", "topics rewind --to 0 --all"}));
 }
 
 TEST_P(AuditTest, WhatChangesNothingLeavesNone) {

@@ -69,7 +69,7 @@ void add_explain_command(CLI::App& app, Chosen& chosen) {
   CLI::App& command = *app.add_subcommand("explain", "What a code means, and what to do about it");
   command
       .add_option("code", options->code,
-                  "Of an error, an answer of the API, a loss, or an exit; without it, all")
+                  "Of an error, an answer or a finding of the API, a loss, or an exit; without it, all")
       ->type_name("CODE");
   command.add_option("-o,--output", options->format, "table or json")
       ->type_name("FORMAT")

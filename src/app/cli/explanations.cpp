@@ -162,6 +162,33 @@ constexpr std::array all{
     Explanation{"unsupported", kind_problem, "This build or this database cannot do it.",
                 "Detail says what is missing."},
 
+    // daemon::Cause
+    Explanation{"database-away", kind_cause, "The daemon cannot reach its database, or gets no answer.",
+                "Look whether it runs: postrider doctor. The daemon goes on by itself when it is back."},
+    Explanation{"blocking-transaction", kind_cause,
+                "A transaction is open for so long that events behind it cannot be published in order.",
+                "The finding names its process: end it, or wait for it."},
+    Explanation{"no-leader", kind_cause, "No node leads the pairs of the relay.",
+                "Start a node with [relay] enabled = true; postrider leaders shows who lives."},
+    Explanation{"dead-node", kind_cause, "The node that leads has not been heard of, its lease still runs.",
+                "Another node takes over when the lease ends. Look why the node died."},
+    Explanation{"failed-pair", kind_cause, "A publisher has refused an event, and its policy is to stop.",
+                "Mend the cause that the finding names, then: postrider topics resume --topic NAME "
+                "--publisher NAME."},
+    Explanation{
+        "unhealthy-sink", kind_cause,
+        "A receiver was away when it was last tried, its circuit is open, or the sink says so itself.",
+        "Look after the receiver; events wait, and it is tried again by itself."},
+    Explanation{"failing-pair", kind_cause, "A publisher fails again and again; its events wait.",
+                "Look after its receiver; it is tried again by itself, more and more slowly."},
+    Explanation{"paused-pair", kind_cause, "Somebody has paused a pair, and its events wait.",
+                "postrider topics resume --topic NAME --publisher NAME. The audit says who paused it."},
+    Explanation{"outbox-waits", kind_cause,
+                "Events of the outbox are due for long, or were tried and not taken.",
+                "postrider outbox stuck lists them; see that a node with [outbox] enabled = true runs."},
+    Explanation{"queue-waits", kind_cause, "Events of the queue are due for long, and nobody takes them.",
+                "postrider queue stuck lists them; see that the program with their handlers runs."},
+
     // Exit codes
     Explanation{"0", kind_exit, "All went well. Of check: OK.", "Nothing is to be done."},
     Explanation{

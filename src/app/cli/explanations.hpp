@@ -20,6 +20,7 @@ struct Explanation {
 inline constexpr std::string_view kind_error = "error of the library";
 inline constexpr std::string_view kind_problem = "answer of the API";
 inline constexpr std::string_view kind_loss = "loss of the logger";
+inline constexpr std::string_view kind_cause = "why it is stuck";
 inline constexpr std::string_view kind_exit = "exit code";
 
 }  // namespace postrider::cli

@@ -26,13 +26,13 @@ struct PairOptionsOfCommand : AdminOptions {
   std::string topic{};
   std::string publisher{};
   std::int64_t position = 0;
+  bool all = false;  // of those that change something
 };
 
 struct DeadLetterOptions : PairOptionsOfCommand {
   std::optional<std::int64_t> until{};
   std::int64_t after = 0;
   std::size_t limit = 100;
-  bool all = false;
   bool dry_run = false;
 };
 
@@ -41,6 +41,15 @@ PairSelector selector(const PairOptionsOfCommand& options) {
   if (!options.topic.empty()) which.topic = options.topic;
   if (!options.publisher.empty()) which.publisher = options.publisher;
   return which;
+}
+
+/// For what changes pairs: all of them only by saying so.
+PairSelector chosen_pairs(const PairOptionsOfCommand& options) {
+  if (options.topic.empty() && options.publisher.empty() && !options.all) {
+    throw Error(ErrorCode::invalid_argument, "cannot tell which pairs are meant", "there is no filter",
+                "name some (--topic, --publisher), or say --all");
+  }
+  return selector(options);
 }
 
 int print_pairs(Storage& storage, const PairOptionsOfCommand& options) {
@@ -196,9 +205,11 @@ void add_relay_commands(CLI::App& app, Chosen& chosen) {
                              {"resume", "Go on, also after FAILED", &RelayAdmin::resume},
                              {"reset", "Forget errors, end pauses after them", &RelayAdmin::reset}}}) {
     auto options = std::make_shared<PairOptionsOfCommand>();
-    when_chosen_to_change(add_pair_command(topics, entry.name, entry.help, options), chosen, options,
+    CLI::App& command = add_pair_command(topics, entry.name, entry.help, options);
+    command.add_flag("--all", options->all, "All pairs");
+    when_chosen_to_change(command, chosen, options,
                           [verb = entry.verb](Storage& storage, const PairOptionsOfCommand& given) {
-                            (RelayAdmin(storage).*verb)(selector(given));
+                            (RelayAdmin(storage).*verb)(chosen_pairs(given));
                             return print_pairs(storage, given);
                           });
   }
@@ -207,8 +218,9 @@ void add_relay_commands(CLI::App& app, Chosen& chosen) {
   rewind.add_option("--to", options->position, "The position; 0 is the beginning")
       ->required()
       ->check(not_negative());
+  rewind.add_flag("--all", options->all, "All pairs");
   when_chosen_to_change(rewind, chosen, options, [](Storage& storage, const PairOptionsOfCommand& given) {
-    RelayAdmin(storage).move_to(selector(given), Position{given.position});
+    RelayAdmin(storage).move_to(chosen_pairs(given), Position{given.position});
     return print_pairs(storage, given);
   });
   add_dead_commands(topics, chosen);

@@ -16,6 +16,7 @@
 #include "app/cli/exit_codes.hpp"
 #include "app/cli/explanations.hpp"
 #include "app/cli/program.hpp"
+#include "app/daemon/diagnosis.hpp"
 #include "postrider/async_logger.hpp"
 #include "postrider/error.hpp"
 #include "postrider/event_queue.hpp"
@@ -95,7 +96,7 @@ TEST_F(JsonTest, EveryCommandThatHasAnOutputFormatSpeaksJson) {
       {"postrider queue release", {"--all"}},
       {"postrider queue replay", {"--all"}},
       {"postrider queue purge", {"--older-than", "1d"}},
-      {"postrider topics rewind", {"--to", "0"}},
+      {"postrider topics rewind", {"--to", "0", "--all"}},
       {"postrider topics discard", {"--all"}},
       {"postrider token create", {"--file", dir_.file("tokens"), "--name", "me"}},
       {"postrider token list", {"--file", dir_.file("tokens")}},
@@ -312,6 +313,11 @@ TEST(Explain, KnowsEveryCodeOfTheLibrary) {
     losses.emplace(to_string(static_cast<LossReason>(i)));
   }
   EXPECT_EQ(explained(kind_loss), losses);
+  std::set<std::string> causes;
+  for (int i = 0; i <= static_cast<int>(daemon::Cause::queue_waits); ++i) {
+    causes.emplace(daemon::to_string(static_cast<daemon::Cause>(i)));
+  }
+  EXPECT_EQ(explained(kind_cause), causes);
   std::set<std::string> exits;
   for (const ExitCode& one : exit_codes) exits.insert(std::to_string(one.code));
   EXPECT_EQ(explained(kind_exit), exits);

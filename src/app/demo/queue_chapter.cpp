@@ -121,12 +121,13 @@ int work_off(Stage& stage, Storage& storage) {
     if (over) what = left == 0 ? "all done" : "not done";
     if (stage.terminal() || died || over || now >= next_line) {
       next_line = now + 1s;
-      std::fprintf(stage.out(), "%s%5.1f %8lld %9lld %9lld %8lld %11lld  %s%s", stage.terminal() ? "\r" : "",
-                   std::chrono::duration<double>(now - begin).count(), static_cast<long long>(counts.pending),
-                   static_cast<long long>(counts.delayed), static_cast<long long>(counts.processing),
+      std::fprintf(stage.out(), "%s%5.1f %8lld %9lld %9lld %8lld %11lld  %s%s%s",
+                   stage.terminal() ? "\r" : "", std::chrono::duration<double>(now - begin).count(),
+                   static_cast<long long>(counts.pending), static_cast<long long>(counts.delayed),
+                   static_cast<long long>(counts.processing),
                    static_cast<long long>(order_count - left - counts.quarantined),
-                   static_cast<long long>(counts.quarantined), what,
-                   stage.terminal() && !died && !over ? "\033[K" : "\n");
+                   static_cast<long long>(counts.quarantined), what, stage.terminal() ? "\033[K" : "",
+                   stage.terminal() && !died && !over ? "" : "\n");
     }
     if (over) break;
     if (died) {
