@@ -38,7 +38,7 @@ Duration parse_age(std::string_view option, std::string_view text) {
   const std::int64_t seconds = unit.size() == 1 ? seconds_of(unit.front()) : 0;
   if (error == std::errc{} && seconds != 0 && count == 0) {
     throw Error(ErrorCode::invalid_argument, std::string(option) + " '" + std::string(text) + "' is refused",
-                "an age is more than nothing: every event would be removed", "write 1s if that is meant");
+                "an age is more than nothing: every event would be meant", "write 1s if that is meant");
   }
   if (error != std::errc{} || count < 1 || seconds == 0 || count > most / seconds) {
     throw Error(ErrorCode::invalid_argument, std::string(option) + " '" + std::string(text) + "' is refused",

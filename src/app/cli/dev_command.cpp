@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 struct DevOptions {
   std::string folder = "postrider-dev";
   std::string listen = "127.0.0.1:8080";
+  bool listen_given = false;
 };
 
 std::string default_config(const fs::path& folder, const std::string& listen) {
@@ -38,7 +39,14 @@ fs::path prepare(const DevOptions& options) {
   const fs::path folder = fs::absolute(options.folder, error);
   if (!error) fs::create_directories(folder, error);
   fs::path path = folder / "postrider.toml";
-  if (!error && fs::exists(path)) return path;
+  if (!error && fs::exists(path)) {
+    if (options.listen_given) {
+      std::cout << "postrider: --listen is not taken: " << path.string()
+                << " is there already, and its server.listen counts\n"
+                << std::flush;
+    }
+    return path;
+  }
   if (!error) {
     std::ofstream file(path);
     file << default_config(folder, options.listen);
@@ -60,7 +68,7 @@ int run_dev(const DevOptions& options) {
             << "  postrider store append OrderPlaced --tag order=1 --data '{\"id\": 1}'\n"
             << "  tail -f " << folder << "/events.jsonl\n"
             << "  postrider status --watch\n"
-            << "  postrider tail -f\n"
+            << "  postrider tail -f                    # the event store; --from outbox what was published\n"
             << "  curl http://" << first.config.server.listen << "/api/topics\n\n"
             << std::flush;
   return run_daemon(std::move(first.config), {.read_again = read, .effective = std::move(first.effective)});
@@ -76,7 +84,8 @@ void add_dev_command(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   command.add_option("--listen", options->listen, "For a configuration that is made now")
       ->type_name("ADDRESS:PORT")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->each([given = &options->listen_given](const std::string&) { *given = true; });
   when_chosen(command, chosen, options, run_dev);
 }
 

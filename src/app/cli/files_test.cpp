@@ -158,7 +158,8 @@ TEST(Dev, RunsEverythingOnOneFile) {
   EXPECT_TRUE(child.wait().value().ok());
   // What is there is kept.
   std::ofstream(folder + "/postrider.toml", std::ios::app) << "nonsense = 1\n";
-  test::ChildProcess again({test::program_path(), "dev", "--folder", folder});
+  test::ChildProcess again({test::program_path(), "dev", "--folder", folder, "--listen", "127.0.0.1:1"});
+  EXPECT_TRUE(again.read_until("postrider: --listen is not taken: ").has_value());
   EXPECT_EQ(again.wait().value().code, 1);
 }
 

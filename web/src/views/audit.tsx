@@ -25,7 +25,7 @@ export function AuditView({ query }: { query: URLSearchParams }) {
   return (
     <Page
       title="Audit"
-      lead="Every change that was made through the API: who, what and when, newest first."
+      lead="Every change that was made through the API or the command line: who, what and when, newest first."
       actions={
         <button type="button" onClick={pages.reload}>
           Refresh
