@@ -26,8 +26,13 @@ struct FileSinkOptions {
 };
 
 /// Events as CloudEvents in structured mode, one per line (JSONL), with the mode 0600. A batch that does not
-/// fit on the disk is taken back and tried again; a line that a crash has cut is removed at the next start.
-/// One process at a time writes to a file.
+/// fit on the disk is taken back and tried again; a line that a crash has cut is removed before the next
+/// batch.
+///
+/// Several processes and sinks of one machine may have the same path: each batch is written under a lock
+/// (flock), which is not held in between, so that another node goes on where one has stopped to lead. Who
+/// finds it locked waits half a second, then is `unavailable` and tries again. Give them the same `max_bytes`
+/// and `keep`.
 [[nodiscard]] std::shared_ptr<Sink> file_sink(FileSinkOptions options);
 
 }  // namespace postrider

@@ -32,7 +32,7 @@ struct NatsSinkOptions {
   /// no bounds.
   bool create_stream = false;
   int replicas = 1;  ///< of a stream that is made here. 1 to 5
-  /// How long a stream that is made here knows ids of events, to drop repeats.
+  /// How long a stream that is made here knows what it has taken, to drop repeats.
   Duration duplicates = std::chrono::minutes{2};  ///< 100 ms to 30 days
   /// For a batch, connecting included. What was not acknowledged by then counts as not sent.
   Duration timeout = std::chrono::seconds{10};         ///< 1 ms to 10 minutes
@@ -42,9 +42,10 @@ struct NatsSinkOptions {
 };
 
 /// Events as messages of a NATS JetStream, with attributes of CloudEvents as headers `ce-<name>`,
-/// `content-type`, the event's own headers, and its id as `Nats-Msg-Id`, by which the stream drops repeats.
-/// Up to 1 MiB is on its way at a time, and of each key one message: a stream that is full may take a small
-/// message behind a large one that it has refused, and so keeps no order among messages on their way.
+/// `content-type`, the event's own headers, and `Nats-Msg-Id`, by which the stream drops repeats: the event's
+/// id with a hash of subject, topic, payload and headers, so that nothing else is taken for one. Up to 1 MiB
+/// is on its way at a time, and of each key one message: a stream that is full may take a small message
+/// behind a large one that it has refused, and so keeps no order among messages on their way.
 ///
 /// JetStream acknowledges what it has written to its file, which survives a crash of the server; against a
 /// power cut it needs `sync_interval: always` (NATS 2.10) or replicas.

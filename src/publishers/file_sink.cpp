@@ -17,6 +17,8 @@
 
 #include "core/failpoint.hpp"
 #include "core/option_check.hpp"
+#include "postrider/clock.hpp"
+#include "postrider/detail/sync.hpp"
 #include "postrider/error.hpp"
 
 namespace postrider {
@@ -50,6 +52,20 @@ class Descriptor {
   int number_;
 };
 
+/// Gives the lock back, if it was taken and the file is still open.
+class Unlock {
+ public:
+  explicit Unlock(const Descriptor& file) noexcept : file_(file) {}
+  ~Unlock() {
+    if (file_.open()) ::flock(file_.get(), LOCK_UN);
+  }
+  Unlock(const Unlock&) = delete;
+  Unlock& operator=(const Unlock&) = delete;
+
+ private:
+  const Descriptor& file_;
+};
+
 /// The numbers of `path.1`, `path.2`, ….
 std::set<std::uint64_t> renamed_files(const fs::path& path) {
   std::set<std::uint64_t> numbers;
@@ -67,6 +83,8 @@ std::set<std::uint64_t> renamed_files(const fs::path& path) {
   return numbers;
 }
 
+constexpr Duration longest_wait_for_lock = std::chrono::milliseconds{500};
+
 class FileSink final : public Sink {
  public:
   explicit FileSink(FileSinkOptions options)
@@ -76,6 +94,8 @@ class FileSink final : public Sink {
   /// The guard before it lets one caller in at a time.
   PublishResult send(std::span<const SinkMessage> messages) override {
     try {
+      // Locked for a batch only: whoever leads next, here or on another node, shall find the file free.
+      const Unlock at_the_end(file_);
       ready();
       write(messages);
       return PublishResult::all();
@@ -85,14 +105,46 @@ class FileSink final : public Sink {
     }
   }
   const std::string& name() const noexcept override { return options_.name; }
+  void close() noexcept override POSTRIDER_EXCLUDES(mutex_) {
+    {
+      const MutexLock lock(mutex_);
+      closed_ = true;
+    }
+    closing_.notify_all();
+  }
 
  private:
+  /// The file of that name is open, locked, whole and not full. Others write to it, cut it, rename it or
+  /// leave a torn line in it while it is not locked, so nothing is known of it from the last time.
   void ready() {
-    if (file_.open() && !still_there()) file_.reset();
-    if (!file_.open()) open();
-    if (static_cast<std::size_t>(size_) >= options_.max_bytes) {
-      rotate();
-      open();
+    const SteadyPoint until = Clock::system().steady_now() + longest_wait_for_lock;
+    constexpr int most_tries = 4;
+    for (int i = 0; i < most_tries; ++i) {
+      if (!file_.open()) open();
+      lock(until);
+      if (still_there()) {
+        size_ = look().st_size;
+        cut_torn_line();
+        if (static_cast<std::size_t>(size_) < options_.max_bytes) return;
+        rotate();
+      }
+      file_.reset();
+    }
+    throw Trouble{options_.path + " was renamed by another process or sink"};
+  }
+  /// A turn of somebody else is short. One who stands still in the middle of it is not waited for.
+  void lock(SteadyPoint until) POSTRIDER_EXCLUDES(mutex_) {
+    constexpr Duration pause = std::chrono::milliseconds{1};
+    while (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EINTR) continue;
+      if (errno != EWOULDBLOCK) give_up("cannot lock " + options_.path);
+      failpoint("sink.file.busy");
+      const MutexLock held(mutex_);
+      const SteadyPoint now = Clock::system().steady_now();
+      if (closed_ || now >= until) {
+        throw Trouble{options_.path + " is being written by another process or sink"};
+      }
+      Clock::system().wait_until(closing_, mutex_, std::min(until, now + pause));
     }
   }
   [[nodiscard]] bool still_there() const {
@@ -113,17 +165,13 @@ class FileSink final : public Sink {
     if (!file_.open()) give_up("cannot open " + options_.path);
     failpoint("sink.file.opened");
     if (!S_ISREG(look().st_mode)) throw Trouble{options_.path + " is not a regular file"};
-    if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0) {
-      throw Trouble{options_.path + " is being written by another process or sink"};
-    }
-    // Only from here on nobody else writes to it, or has just given it another name.
-    if (!still_there()) throw Trouble{options_.path + " was renamed by another process or sink"};
-    size_ = look().st_size;
-    cut_torn_line();
     sync_folder();
   }
   /// What stands behind the last newline was never told to be sent.
   void cut_torn_line() {
+    char last = '\n';
+    if (size_ > 0 && ::pread(file_.get(), &last, 1, size_ - 1) != 1) give_up("cannot read " + options_.path);
+    if (last == '\n') return;  // nearly always
     std::array<char, 65'536> block{};
     off_t end = size_;
     while (end > 0) {
@@ -139,11 +187,8 @@ class FileSink final : public Sink {
       }
       end = begin;
     }
-    if (end != size_) take_back(end);
-  }
-  void take_back(off_t size) {
-    if (::ftruncate(file_.get(), size) != 0) give_up("cannot shorten " + options_.path);
-    size_ = size;
+    if (::ftruncate(file_.get(), end) != 0) give_up("cannot shorten " + options_.path);
+    size_ = end;
   }
   void rotate() {
     std::set<std::uint64_t> numbers = renamed_files(options_.path);
@@ -181,7 +226,7 @@ class FileSink final : public Sink {
       if (options_.sync && ::fdatasync(file_.get()) != 0) give_up("cannot sync " + options_.path);
     } catch (...) {
       // All or nothing, so that a full disk does not fill with repeats.
-      if (::ftruncate(file_.get(), before) != 0) file_.reset();  // then the next open cuts a torn line
+      if (::ftruncate(file_.get(), before) != 0) file_.reset();  // then the next one cuts a torn line
       size_ = before;
       throw;
     }
@@ -209,6 +254,10 @@ class FileSink final : public Sink {
 
   const FileSinkOptions options_;
   const CloudEventsOptions cloud_events_;
+  Mutex mutex_;
+  CondVar closing_;
+  bool closed_ POSTRIDER_GUARDED_BY(mutex_) = false;
+  // Of the one thread that sends.
   Descriptor file_;
   off_t size_ = 0;
   std::string buffer_;

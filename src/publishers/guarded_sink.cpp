@@ -12,8 +12,6 @@
 namespace postrider {
 namespace {
 
-constexpr Duration longest_pause = std::chrono::hours{1};
-
 SinkLimits checked(SinkLimits limits) {
   const OptionCheck check("SinkLimits");
   check.count("rate", limits.rate, 0, 10'000'000);
@@ -48,6 +46,12 @@ PublishResult behind_first(std::size_t first, const PublishResult& result, std::
   return result.kind() == PublishResult::Kind::refused
              ? PublishResult::refused(count, result.reason())
              : PublishResult::unavailable(count, result.reason(), result.retry_after());
+}
+
+/// Callers wait for as long as the result says, whatever the receiver asks for.
+PublishResult bounded(PublishResult result, std::size_t size) {
+  if (result.retry_after() <= longest_pause) return result;
+  return PublishResult::unavailable(result.count(size), result.reason(), longest_pause);
 }
 
 }  // namespace
@@ -157,7 +161,7 @@ PublishResult GuardedSink::attempt(std::span<const SinkMessage> messages) {
   if (std::optional<PublishResult> no = barred()) return *std::move(no);
   PublishResult result = PublishResult::all();
   try {
-    result = behind_->send(messages);
+    result = bounded(behind_->send(messages), messages.size());
   } catch (const Error& error) {
     result = error.retryable() ? PublishResult::unavailable(0, what_of(error))
                                : PublishResult::refused(0, what_of(error));
@@ -178,9 +182,7 @@ void GuardedSink::learn(const PublishResult& result) {
     last_failure_ = here;
   }
   tell(result, away);
-  if (away && result.retry_after() > Duration{0}) {
-    paused_until_ = here + std::min(result.retry_after(), longest_pause);
-  }
+  if (away && result.retry_after() > Duration{0}) paused_until_ = here + result.retry_after();
   if (!breaker_) return;
   const bool was_open = breaker_->state() != CircuitBreaker::State::closed;
   if (away) {

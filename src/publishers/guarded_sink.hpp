@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +15,10 @@
 #include "publishers/sink_presence.hpp"
 
 namespace postrider {
+
+/// The longest that a receiver may ask to be left alone. Events wait for it, and all behind them of their
+/// keys.
+constexpr Duration longest_pause = std::chrono::hours{1};
 
 /// Rate limit, circuit breaker, a receiver's own wish for a pause, and batches of several callers, before any
 /// sink.

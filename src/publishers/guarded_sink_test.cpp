@@ -168,9 +168,13 @@ TEST_F(GuardedSinkTest, KeepsThePauseThatAReceiverAsksFor) {
 
 TEST_F(GuardedSinkTest, AnEndlessPauseIsCut) {
   const auto sink = guard();
-  const Messages one({"A"});
-  behind_->answer(PublishResult::unavailable(0, "busy", std::chrono::hours{24 * 365}));
-  (void)sink->send(one.all);
+  const Messages two({"A", "B"});
+  behind_->answer(PublishResult::unavailable(1, "busy", std::chrono::hours{24 * 365}));
+  const PublishResult result = sink->send(two.all);
+  EXPECT_EQ(result.kind(), Kind::unavailable);
+  EXPECT_EQ(result.count(2), 1U);
+  EXPECT_EQ(result.reason(), "busy");
+  EXPECT_EQ(result.retry_after(), 1h) << "the event that is told to wait, too";
   clock_.advance(1h);
   EXPECT_TRUE(sink->healthy());
 }

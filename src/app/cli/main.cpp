@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program `postrider`. Its exit codes are in exit_codes.hpp.
+#include <csignal>
 #include <exception>
 #include <iostream>
 #include <optional>
@@ -52,6 +53,8 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // A file that may not grow any further (ulimit -f) makes a write fail, like a full disk; it ends nobody.
+  std::signal(SIGXFSZ, SIG_IGN);  // NOLINT(cert-err33-c): there is nothing it could fail of
   try {
     const int code = run(argc, argv);
     if (std::cout.flush() || code != postrider::cli::exit_ok || postrider::cli::nobody_reads()) return code;

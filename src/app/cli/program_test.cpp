@@ -2,6 +2,7 @@
 // The program as one runs it: a real process, ended by signals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <boost/json.hpp>
 #include <charconv>
@@ -100,6 +101,23 @@ TEST_F(ProgramTest, ServesUntilSigtermAndEndsCleanly) {
   EXPECT_TRUE(end->ok()) << end->text();
   EXPECT_EQ(stored({"k1"}), 1U);
   EXPECT_FALSE(SocketClient(port_).connected());
+}
+
+TEST_F(ProgramTest, AFileThatMayNotGrowRefusesEventsAndEndsNothing) {
+  serve();
+  SocketClient client(port_);
+  ASSERT_EQ(client.ask("POST", "/v1/events", event("before")).value().status, 201);
+  struct rlimit usual {};
+  const struct rlimit small { 4096, RLIM_INFINITY };
+  ASSERT_EQ(::prlimit(child_->pid(), RLIMIT_FSIZE, &small, &usual), 0);
+  const auto full = client.ask("POST", "/v1/events", event("full"));
+  ASSERT_EQ(::prlimit(child_->pid(), RLIMIT_FSIZE, &usual, nullptr), 0);
+  ASSERT_TRUE(full.has_value()) << "SIGXFSZ has ended it";
+  EXPECT_EQ(full->status, 503) << full->body;
+  EXPECT_EQ(client.ask("POST", "/v1/events", event("after")).value().status, 201);
+  child_->signal(SIGTERM);
+  EXPECT_TRUE(child_->wait()->ok());
+  EXPECT_EQ(stored({"before", "full", "after"}), 2U);
 }
 
 TEST_F(ProgramTest, SigtermUnderLoadAnswersWhatItHasTaken) {

@@ -15,6 +15,10 @@ namespace postrider::sqlite {
 namespace {
 
 constexpr std::string_view full_hint = "free some space; everything goes on by itself then";
+constexpr std::string_view disk_hint = "check the disk and the kernel log";
+// A file that may not grow is one of these; SQLite does not keep EFBIG for us when a commit fails.
+constexpr std::string_view write_hint =
+    "check the disk, the kernel log and the limit of this process for the size of a file (ulimit -f)";
 
 bool is_full(sqlite3* db, int primary) {
   if (primary == SQLITE_FULL) return true;
@@ -58,7 +62,7 @@ Error classify(sqlite3* db, std::string_view what, bool committing) {
               {.retryable = true, .in_doubt = in_doubt, .connection_lost = true},
               what,
               why,
-              "check the disk and the kernel log"};
+              extended == SQLITE_IOERR_WRITE ? write_hint : disk_hint};
     case SQLITE_CANTOPEN:
       return {ErrorCode::unavailable,
               {.retryable = true, .connection_lost = true},

@@ -12,6 +12,7 @@
 #include "publishers/nats/ack.hpp"
 #include "publishers/nats/batch.hpp"
 #include "publishers/nats/connection.hpp"
+#include "publishers/nats/message_id.hpp"
 #include "publishers/nats/subject.hpp"
 
 namespace postrider {
@@ -137,7 +138,7 @@ class NatsSink final : public Sink {
       if (status != NATS_OK) throw Lost{"cannot set the header " + name + ": " + nats::text_of(status)};
       bytes += name.size() + value.size();
     };
-    add("Nats-Msg-Id", cloud_events_header_value(event_.id()));
+    add("Nats-Msg-Id", nats::message_id(message, name_));
     add("content-type", std::string(event_.content_type()));
     for (const CloudEvent::Attribute& one : event_.attributes()) {
       add("ce-" + std::string(one.name), cloud_events_header_value(one.value));

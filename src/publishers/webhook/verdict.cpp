@@ -8,17 +8,19 @@
 #include <ctime>
 
 #include "core/utf8.hpp"
+#include "publishers/guarded_sink.hpp"
 
 namespace postrider {
 namespace {
 
 Duration pause_in(std::string_view text, TimePoint now) {
-  constexpr std::chrono::seconds longest = std::chrono::hours{24};
+  // The guard bounds it for all sinks; here, so that no number is too large to be counted with.
+  constexpr auto longest = std::chrono::floor<std::chrono::seconds>(longest_pause);
   if (text.empty()) return {};
   if (text.find_first_not_of("0123456789") == std::string_view::npos) {
     std::int64_t seconds = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), seconds);
-    // More digits than fit are more than a day as well.
+    // More digits than fit are more than that as well.
     return parsed.ec == std::errc{} ? std::min(std::chrono::seconds{seconds}, longest) : longest;
   }
   const std::time_t date = ::curl_getdate(std::string(text).c_str(), nullptr);

@@ -16,6 +16,7 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 using Kind = PublishResult::Kind;
 using Clock = std::chrono::steady_clock;
 
@@ -124,7 +125,79 @@ TEST_F(NatsSinkTest, TheStreamDropsRepeats) {
   ASSERT_EQ(send(*sink, events).kind(), Kind::all) << "what is there already is safe";
   ASSERT_EQ(send(*nats_sink(some), events).kind(), Kind::all);
   EXPECT_THAT(bodies(server), ElementsAre("1", "2"));
-  EXPECT_EQ(server.messages_of("postrider").front().headers.at("Nats-Msg-Id"), events.front().id().str());
+  const Received first = server.messages_of("postrider").front();
+  EXPECT_THAT(first.headers.at("Nats-Msg-Id"), StartsWith(events.front().id().str() + "-"));
+  EXPECT_EQ(first.attributes.at("id"), events.front().id().str()) << "consumers see the event's own";
+}
+
+TEST_F(NatsSinkTest, WhatAnotherLeaderRepeatsIsDroppedInEitherMode) {
+  for (const CloudEventsMode mode : {CloudEventsMode::binary, CloudEventsMode::structured}) {
+    NatsServer server;
+    NatsSinkOptions some = options(server);
+    some.create_stream = true;
+    some.cloud_events.mode = mode;
+    const StoredEvent stored({.position = Position{7}, .event = Event::json("T", "{}")});
+    for (const Epoch epoch : {Epoch{1}, Epoch{2}}) {
+      const SinkMessage message{
+          .event = &stored.event(), .stored = &stored, .topic = "orders", .epoch = epoch};
+      ASSERT_EQ(nats_sink(some)->send({&message, 1}).kind(), Kind::all);
+    }
+    EXPECT_EQ(server.messages_of("postrider").size(), 1U);
+  }
+}
+
+TEST_F(NatsSinkTest, AnEventOfTwoTopicsIsOnBothSubjects) {
+  NatsServer server;
+  NatsSinkOptions some = options(server);
+  some.create_stream = true;
+  const std::vector<Event> events{keyed("k", "1"), keyed("k", "2")};
+  const auto sink = nats_sink(some);
+  ASSERT_EQ(send(*sink, events, "orders").kind(), Kind::all);
+  ASSERT_EQ(send(*sink, events, "audit").kind(), Kind::all);
+  EXPECT_THAT(server.subjects_of("postrider"),
+              ElementsAre("postrider.orders", "postrider.orders", "postrider.audit", "postrider.audit"));
+}
+
+TEST_F(NatsSinkTest, TwoTopicsOnOneSubjectLoseNothing) {
+  NatsServer server;
+  server.add_stream([](jsStreamConfig&) {});
+  NatsSinkOptions some = options(server);
+  some.subject = "postrider.all";
+  const std::vector<Event> events{keyed("k", "1")};
+  const auto sink = nats_sink(some);
+  for (const char* topic : {"orders", "audit", "orders"}) {
+    ASSERT_EQ(send(*sink, events, topic).kind(), Kind::all);
+  }
+  EXPECT_THAT(bodies(server), ElementsAre("1", "1")) << "one of each; the last is a repeat";
+}
+
+TEST_F(NatsSinkTest, TwoSinksOfOneStreamBothSendAnEvent) {
+  NatsServer server;
+  server.add_stream([](jsStreamConfig&) {});
+  NatsSinkOptions one = options(server);
+  one.subject = "postrider.billing";
+  NatsSinkOptions other = options(server);
+  other.subject = "postrider.shipping";
+  const std::vector<Event> events{keyed("k", "1")};
+  ASSERT_EQ(send(*nats_sink(one), events).kind(), Kind::all);
+  ASSERT_EQ(send(*nats_sink(other), events).kind(), Kind::all);
+  EXPECT_THAT(server.subjects_of("postrider"), ElementsAre("postrider.billing", "postrider.shipping"));
+}
+
+TEST_F(NatsSinkTest, AnEventThatWasMendedAndReplayedArrives) {
+  NatsServer server;
+  NatsSinkOptions some = options(server);
+  some.create_stream = true;
+  const auto sink = nats_sink(some);
+  const EventId id = Event::json("T", "{}").id();
+  const auto with = [&](std::string payload, std::string header) {
+    return Event::builder("T").id(id).header("h", std::move(header)).bytes(std::move(payload)).build();
+  };
+  for (const Event& event :
+       {with("WRONG", "1"), with("RIGHT", "1"), with("RIGHT", "2"), with("RIGHT", "2")}) {
+    ASSERT_EQ(send(*sink, {event}).kind(), Kind::all);
+  }
+  EXPECT_THAT(bodies(server), ElementsAre("WRONG", "RIGHT", "RIGHT"));
 }
 
 TEST_F(NatsSinkTest, SubjectsAreNamedByTopicAndType) {
