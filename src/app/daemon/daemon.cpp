@@ -180,6 +180,7 @@ void Daemon::add_routes(http::Router& router) {
                            .stuck_after = config_.queue.stuck_after,
                            .overview = [this] { return overview(); },
                            .live = &live_,
+                           .access = &access_,
                            .spill = &spill_}),
         host);
 }
