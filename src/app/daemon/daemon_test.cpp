@@ -335,6 +335,12 @@ TEST_P(DaemonTest, TokensAreAskedForAndReadAgain) {
   EXPECT_EQ(ask(*daemon, "GET", "/api/topics", bearer).status, 200) << "not before it is told";
   daemon->reload(config::parse_daemon_config(with_tokens, "x", no_environment.data()).config);
   EXPECT_EQ(ask(*daemon, "GET", "/api/topics", bearer).status, 401) << "revoked";
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  EXPECT_THROW(daemon->reload(config::parse_daemon_config(with_tokens, "x", no_environment.data()).config),
+               Error);
+  EXPECT_EQ(ask(*daemon, "GET", "/api/topics", "Authorization: Bearer " + second + "\r\n").status, 200)
+      << "a file that is none changes nothing";
   EXPECT_TRUE(daemon->stop());
 }
 
