@@ -33,6 +33,7 @@ const std::map<std::string, Role>& table() {
       {"POST /api/outbox/publishers/{publisher}/reset", Role::operator_},
       {"GET /api/topics", Role::viewer},
       {"GET /api/topics/{topic}/publishers/{publisher}", Role::viewer},
+      {"GET /api/topics/{topic}/publishers/{publisher}/status", Role::viewer},
       {"GET /api/topics/{topic}/publishers/{publisher}/lag", Role::viewer},
       {"POST /api/topics/{topic}/publishers/{publisher}/pause", Role::operator_},
       {"POST /api/topics/{topic}/publishers/{publisher}/resume", Role::operator_},
