@@ -9,6 +9,9 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 #include <cmath>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include "core/utf8.hpp"
 #include "postrider/error.hpp"
@@ -64,6 +67,59 @@ struct StoredHandler : NullHandler {
   bool on_key(bj::string_view part, std::size_t, bj::error_code& error) { return text(part, error); }
   bool on_double(double value, bj::string_view, bj::error_code& error) {
     return judge(std::isfinite(value), "a number that is too large for anybody to read back", error);
+  }
+};
+
+/// Stops at what a tree does not keep.
+struct LossHandler : NullHandler {
+  static constexpr std::size_t shown_digits = 40;
+  std::vector<std::set<std::string>> names{};  // of the objects that are open
+  std::string part{};                          // of a name or a number
+  std::optional<std::string> loss{};
+
+  std::string whole(bj::string_view end) {
+    part.append(end.data(), end.size());
+    return std::exchange(part, {});
+  }
+  bool stop(std::string why, bj::error_code& error) {
+    loss = std::move(why);
+    error = bj::error::syntax;
+    return false;
+  }
+  bool on_object_begin(bj::error_code&) {
+    names.emplace_back();
+    return true;
+  }
+  bool on_object_end(std::size_t, bj::error_code&) {
+    names.pop_back();
+    return true;
+  }
+  bool on_key_part(bj::string_view text, std::size_t, bj::error_code&) {
+    part.append(text.data(), text.size());
+    return true;
+  }
+  bool on_key(bj::string_view end, std::size_t, bj::error_code& error) {
+    const auto [name, fresh] = names.back().insert(whole(end));
+    return fresh || stop("the member '" + *name + "' is given more than once", error);
+  }
+  bool on_number_part(bj::string_view text, bj::error_code&) {
+    part.append(text.data(), text.size());
+    return true;
+  }
+  bool on_int64(std::int64_t, bj::string_view, bj::error_code&) {
+    part.clear();
+    return true;
+  }
+  bool on_uint64(std::uint64_t, bj::string_view, bj::error_code&) {
+    part.clear();
+    return true;
+  }
+  bool on_double(double value, bj::string_view end, bj::error_code& error) {
+    const std::string digits = whole(end);
+    if (std::isfinite(value)) return true;
+    return stop("the number " + digits.substr(0, shown_digits) +
+                    (digits.size() > shown_digits ? "\u2026" : "") + " is beyond what a double can have",
+                error);
   }
 };
 
@@ -164,6 +220,13 @@ std::optional<std::string> stored_json_fault(std::string_view text, std::size_t 
   std::optional<std::string> fault = fault_by(parser, text, max_depth);
   const std::string_view seen = parser.handler().fault;
   return seen.empty() ? std::move(fault) : "it has " + std::string(seen);
+}
+
+std::optional<std::string> json_loss(std::string_view text, std::size_t max_depth) {
+  bj::basic_parser<LossHandler> parser(with_depth(max_depth));
+  bj::error_code error;
+  (void)parser.write_some(false, text.data(), text.size(), error);
+  return std::move(parser.handler().loss);
 }
 
 std::string_view each_json_text(std::string_view text, const std::function<void(std::string_view)>& each) {

@@ -20,6 +20,10 @@ namespace postrider {
 /// a number that is beyond a double.
 [[nodiscard]] std::optional<std::string> stored_json_fault(std::string_view text, std::size_t max_depth);
 
+/// What a tree of well-formed JSON would pass over in silence, in words: a member that its object has had
+/// already, a number that is beyond a double.
+[[nodiscard]] std::optional<std::string> json_loss(std::string_view text, std::size_t max_depth);
+
 /// Calls `each` with every text of a JSON array of texts, in order, and builds no tree. What else `text` is;
 /// empty when it is that.
 [[nodiscard]] std::string_view each_json_text(std::string_view text,

@@ -98,6 +98,17 @@ TEST(JsonText, WhatIsNoArrayOfTexts) {
   }
 }
 
+TEST(JsonText, NamesWhatATreeWouldNotKeep) {
+  const auto loss = [](std::string_view text) { return json_loss(text, 32).value_or("none"); };
+  EXPECT_EQ(loss(R"({"a":1,"a":2})"), "the member 'a' is given more than once");
+  EXPECT_EQ(loss(R"([{"a":{"b":1,"c":2,"\u0062":3}}])"), "the member 'b' is given more than once");
+  EXPECT_EQ(loss(R"({"a":{"a":{"a":1}},"b":[{"a":1},{"a":1}]})"), "none");
+  EXPECT_EQ(loss(R"({"a":[1,-1e999]})"), "the number -1e999 is beyond what a double can have");
+  EXPECT_EQ(loss("1" + std::string(400, '0')),
+            "the number 1" + std::string(39, '0') + "\u2026 is beyond what a double can have");
+  EXPECT_EQ(loss("[1e308,123456789012345678901234567890,0.1e-999,{}]"), "none");
+}
+
 RC_GTEST_PROP(JsonText, AnyTextsComeBackFromAnArray, ()) {
   const auto all = *rc::gen::container<std::vector<std::string>>(
       rc::gen::container<std::string>(rc::gen::inRange<char>(0x01, 0x7F)));

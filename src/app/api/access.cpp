@@ -3,6 +3,7 @@
 
 #include <openssl/crypto.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace postrider::api {
@@ -35,7 +36,7 @@ Access::Verdict Access::decide(const http::Request& request, Role needed) const 
                 .status = 403, .code = "foreign-page", .detail = "a page of another site made this request"}};
   }
   const MutexLock lock(mutex_);
-  if (!tokens_) return {.caller = Caller{"local", Role::admin}};
+  if (!tokens_) return {.caller = Caller{.name = "local", .role = Role::admin}};
   const std::string_view token = bearer_of(request);
   const http::Problem unknown{
       .status = 401,
@@ -57,7 +58,7 @@ Access::Verdict Access::decide(const http::Request& request, Role needed) const 
                           .detail = "this needs the role " + std::string(to_string(needed)) +
                                     "; the token has " + std::string(to_string(record.role))}};
     }
-    return {.caller = Caller{record.name, record.role}};
+    return {.caller = Caller{record.name, record.role, record.sha256}};
   }
   return {.problem = unknown};
 }
@@ -66,6 +67,15 @@ std::optional<http::Problem> Access::refusal(const http::Request& request, Role 
   Verdict verdict = decide(request, needed);
   if (verdict.caller) return std::nullopt;
   return std::move(verdict.problem);
+}
+
+bool Access::still_good(const Caller& caller, Role needed) const {
+  const MutexLock lock(mutex_);
+  if (!tokens_) return true;
+  const auto found = std::find_if(tokens_->begin(), tokens_->end(),
+                                  [&](const TokenRecord& one) { return one.sha256 == caller.sha256; });
+  return found != tokens_->end() && found->role >= needed &&
+         (!found->expires || *found->expires > clock_.now());
 }
 
 }  // namespace postrider::api

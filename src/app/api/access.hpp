@@ -16,6 +16,7 @@ namespace postrider::api {
 struct Caller {
   std::string name{};
   Role role = Role::viewer;
+  std::string sha256{};  ///< of his token; empty for whoever needs none
 };
 
 /// Decides who may do what. Thread-safe.
@@ -37,6 +38,9 @@ class Access {
   /// For Route::admit: whoever may not ask sends no body.
   [[nodiscard]] std::optional<http::Problem> refusal(const http::Request& request, Role needed) const
       POSTRIDER_EXCLUDES(mutex_);
+
+  /// Whether who was let in would be let in now, too: for answers that take longer than a token may live.
+  [[nodiscard]] bool still_good(const Caller& caller, Role needed) const POSTRIDER_EXCLUDES(mutex_);
 
  private:
   Clock& clock_;

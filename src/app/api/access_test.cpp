@@ -67,6 +67,25 @@ TEST_F(AccessTest, TokensGetOld) {
   EXPECT_EQ(status(request, Role::viewer), 401);
 }
 
+TEST_F(AccessTest, WhoWasLetInIsJudgedAgainByWhatHoldsNow) {
+  const Caller local = access_.decide({}, Role::viewer).caller.value();
+  EXPECT_TRUE(access_.still_good(local, Role::viewer));
+  const auto let_in = [&](const std::string& token) {
+    return access_.decide(with_header("Authorization", "Bearer " + token), Role::viewer).caller.value();
+  };
+  const Caller viewer = let_in(token(Role::viewer, clock_.now() + 1h));
+  const Caller operator_ = let_in(token(Role::operator_));
+  EXPECT_FALSE(access_.still_good(local, Role::viewer)) << "from now on a token is needed";
+  EXPECT_TRUE(access_.still_good(viewer, Role::viewer));
+  EXPECT_FALSE(access_.still_good(viewer, Role::operator_));
+  clock_.advance(1h);
+  EXPECT_FALSE(access_.still_good(viewer, Role::viewer)) << "its time is over";
+  EXPECT_TRUE(access_.still_good(operator_, Role::viewer));
+  records_.back().sha256 = hash_of(make_token());
+  access_.use(records_);
+  EXPECT_FALSE(access_.still_good(operator_, Role::viewer)) << "another token of the same name";
+}
+
 TEST_F(AccessTest, ForeignPagesAreRefusedTokenOrNot) {
   EXPECT_EQ(status(with_header("Sec-Fetch-Site", "cross-site"), Role::viewer), 403);
   EXPECT_EQ(status(with_header("Sec-Fetch-Site", "same-site"), Role::viewer), 403);

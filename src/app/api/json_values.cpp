@@ -102,6 +102,7 @@ json::object json_body(const http::Request& request, std::span<const std::string
          .code = "invalid-json",
          .detail = "the body is not JSON: " + json_fault(request.body, max_depth).value_or(error.message())}};
   }
+  if (std::optional<std::string> loss = json_loss(request.body, max_depth)) refuse_invalid(std::move(*loss));
   const json::object* const object = value.if_object();
   if (object == nullptr) refuse_invalid("the body must be a JSON object");
   for (const auto& member : *object) {

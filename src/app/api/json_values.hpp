@@ -26,8 +26,8 @@ namespace postrider::api {
 
 [[nodiscard]] http::Response json_response(const boost::json::object& body, int status = 200);
 
-/// The request's body: an object with these members and no others. An empty body is an empty object. Throws
-/// Refusal.
+/// The request's body: an object with these members and no others, each once. An empty body is an empty
+/// object. Throws Refusal.
 [[nodiscard]] boost::json::object json_body(const http::Request& request,
                                             std::span<const std::string_view> members);
 

@@ -82,11 +82,16 @@ std::string mark_of(const http::Request& request) {
 
 }  // namespace
 
-Members::Members(const json::object& object, std::span<const std::string_view> known, std::string where)
+Members::Members(const json::object& object, std::span<const std::string_view> known, std::string where,
+                 Nulls nulls)
     : object_(object), where_(std::move(where)) {
   for (const auto& member : object) {
     const std::string_view name(member.key().data(), member.key().size());
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (std::find(known.begin(), known.end(), name) != known.end()) {
+      if (member.value().is_null() && nulls == Nulls::refused)
+        refuse_invalid(path(name) + " is null", "leave it out, or give it a value");
+      continue;
+    }
     const std::string_view nearest = nearest_of(name, known);
     refuse_invalid("there is no member '" + path(name) + "' here",
                    nearest.empty() ? std::string() : "did you mean " + path(nearest) + "?");

@@ -22,12 +22,19 @@ namespace postrider::api {
 inline constexpr std::int64_t most_listed = 1000;
 inline constexpr std::size_t page_bytes = 4U << 20U;
 
-/// Members of one object. `null` means that a member is not there.
+/// What `null` says of a member.
+enum class Nulls : std::uint8_t {
+  refused,      ///< a program that lost a value must not change all instead of one
+  mean_absent,  ///< for what describes a new thing, and leaves out what it does not have
+};
+
+/// Members of one object.
 class Members {
  public:
   /// Refuses members that are not among these, naming the nearest. `where` stands before names in messages:
   /// "filter.".
-  Members(const boost::json::object& object, std::span<const std::string_view> known, std::string where = {});
+  Members(const boost::json::object& object, std::span<const std::string_view> known, std::string where = {},
+          Nulls nulls = Nulls::refused);
 
   [[nodiscard]] bool has(std::string_view name) const;
   [[nodiscard]] std::optional<std::string> text(std::string_view name) const;

@@ -258,7 +258,7 @@ Response replay(Call& call) {
 Response edit(Call& call) {
   constexpr std::array<std::string_view, 4> known{"payload", "payloadJson", "payloadBase64", "headers"};
   const json::object object = json_body(call.request, known);
-  const Members body(object, known);
+  const Members body(object, known, {}, Nulls::mean_absent);
   const EventId id = id_of(call);
   const int given = int{body.has("payload")} + int{body.has("payloadJson")} + int{body.has("payloadBase64")};
   if (given != 1) {

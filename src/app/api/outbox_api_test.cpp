@@ -166,6 +166,25 @@ TEST_P(OutboxApiTest, AFilterOfPendingEventsIsRead) {
   EXPECT_THAT(get_problem("/api/outbox/stuck?status=NEW"), HasSubstr("400"));
 }
 
+TEST_P(OutboxApiTest, HazardWhatWasLostOnTheWayDoesNotMeanAll) {
+  publish("p1");
+  publish("p2");
+  const auto cancel = [&](const char* body) { return post_problem("/api/outbox/cancel", body); };
+  EXPECT_THAT(cancel(R"({"filter":{},"dryRun":null})"), HasSubstr("400 invalid-parameter: dryRun is null"));
+  EXPECT_THAT(cancel(R"({"filter":{"ids":null}})"), HasSubstr("400 invalid-parameter: filter.ids is null"));
+  EXPECT_THAT(cancel(R"({"filter":null})"), HasSubstr("filter is null"));
+  EXPECT_THAT(cancel(R"({"filter":{"ids":["p1"]},"filter":{}})"),
+              HasSubstr("400 invalid-parameter: the member 'filter' is given more than once"));
+  EXPECT_THAT(cancel(R"({"filter":{"ids":["p1"],"ids":["p1","p2"]}})"), HasSubstr("the member 'ids'"));
+  EXPECT_THAT(post_problem("/api/outbox/dead/replay", R"({"filter":{},"rate":null})"),
+              HasSubstr("rate is null"));
+  EXPECT_THAT(post_problem("/api/outbox/purge", R"({"olderThan":"0s","dryRun":null})"),
+              HasSubstr("dryRun is null"));
+  EXPECT_EQ(get("/api/outbox/counts").at("pending"), 2);
+  EXPECT_EQ(post("/api/outbox/cancel", R"({"filter":{"ids":[]}})").at("events"), 0) << "none is none";
+  EXPECT_THAT(audited_, IsEmpty());
+}
+
 TEST_P(OutboxApiTest, DeadLettersAreGroupedByTheirError) {
   bury("x1", "order 1 not found");
   bury("x2", "order 2 not found");

@@ -32,7 +32,7 @@ constexpr std::array<std::string_view, 12> members{
     "aggregateId", "tenantId", "orderingKey", "headers",     "occurredAt",    "deliverAt"};
 
 Event to_event(const json::object& object, const std::string& where) {
-  const Members one(object, members, where);
+  const Members one(object, members, where, Nulls::mean_absent);
   const std::optional<std::string> type = one.text("type");
   if (!type)
     refuse_invalid(one.path("type") + " is missing",

@@ -111,12 +111,20 @@ TEST_P(PublishApiTest, TablesOfALaterVersionGetNothing) {
   EXPECT_EQ(ask_router(router, http::Method::post, "/api/events", R"({"type":"T"})").status, 503);
 }
 
+TEST_P(PublishApiTest, NullIsNoneButForThePayload) {
+  post("/api/events", R"({"id":"a","type":"T","payload":null,"tenantId":null,"headers":null})", 201);
+  EXPECT_EQ(get("/api/outbox/events/a").at("payload"), "null");
+}
+
 TEST_P(PublishApiTest, WhatCannotBeMeantIsNamed) {
   const auto publish = [&](const std::string& body) { return post_problem("/api/events", body); };
   EXPECT_THAT(publish(""), HasSubstr("the body is empty"));
   EXPECT_THAT(publish("{}"), HasSubstr("type is missing"));
   EXPECT_THAT(publish(R"({"type":"T","paylod":1})"), HasSubstr("did you mean payload?"));
   EXPECT_THAT(publish(R"({"type":"T","payload":1,"payloadJson":"1"})"), HasSubstr("give one of"));
+  EXPECT_THAT(publish(R"({"type":"T","payload":{"a":1,"a":2}})"), HasSubstr("'a' is given more than once"));
+  EXPECT_THAT(publish(R"({"type":"T","payload":[1e999]})"),
+              HasSubstr("400 invalid-parameter: the number 1e999 is beyond what a double can have"));
   EXPECT_THAT(publish(R"({"type":"T","id":"a b"})"), HasSubstr("400"));
   EXPECT_THAT(publish(R"({"events":[]})"), HasSubstr("list of 1 to 1000"));
   EXPECT_THAT(publish(R"({"events":[1]})"), HasSubstr("events[0] must be an object"));

@@ -264,6 +264,9 @@ std::vector<ApiRoute> relay_routes(const std::function<Relay*()>& relay) {
   constexpr std::size_t small_body = 4096;
   const std::string of_publisher = "/api/outbox/publishers";
   const std::string of_pair = "/api/topics/{topic}/publishers/{publisher}";
+  const auto pair = [](Call& call) {
+    return json_response(pair_json(some_pairs(call, pair_of(call)).front()));
+  };
   std::vector<ApiRoute> routes{
       {.pattern = of_publisher, .handler = publishers},
       {.pattern = of_publisher + "/lag",
@@ -281,9 +284,8 @@ std::vector<ApiRoute> relay_routes(const std::function<Relay*()>& relay) {
       {.pattern = "/api/topics",
        .handler =
            [](Call& call) { return list_response("pairs", RelayAdmin(call.storage).list(), pair_json); }},
-      {.pattern = of_pair,
-       .handler =
-           [](Call& call) { return json_response(pair_json(some_pairs(call, pair_of(call)).front())); }},
+      {.pattern = of_pair, .handler = pair},
+      {.pattern = of_pair + "/status", .handler = pair},
       {.pattern = of_pair + "/lag",
        .handler =
            [](Call& call) { return json_response(lag_json(some_pairs(call, pair_of(call)).front())); }},

@@ -46,6 +46,10 @@ TEST_P(RelayApiTest, PairsTellTheirLag) {
   EXPECT_THAT(each(get("/api/outbox/publishers/lag"), "pairs", "lagEvents"), ElementsAre("3", "2", "3"));
   EXPECT_EQ(get(pair("lag")).at("lagEvents"), 3);
   const json::object one = get(pair());
+  const json::object status = get(pair("status"));
+  EXPECT_EQ(status.at("topic"), "wallets");
+  EXPECT_EQ(status.at("publisher"), "kafka");
+  EXPECT_EQ(status.size(), one.size()) << "the same under both names";
   EXPECT_EQ(one.at("head"), 3);
   EXPECT_EQ(one.at("lastPosition"), 0);
   EXPECT_EQ(one.at("lastError"), nullptr);

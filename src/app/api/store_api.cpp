@@ -51,7 +51,7 @@ Tags tags_of(const std::vector<std::string>& texts) {
 Query query_of(const json::object& object, const std::string& where) {
   constexpr std::array<std::string_view, 1> known{"items"};
   constexpr std::array<std::string_view, 2> of_item{"types", "tags"};
-  const Members members(object, known, where);
+  const Members members(object, known, where, Nulls::mean_absent);
   const json::value* const value = members.value("items");
   if (value == nullptr) return Query::all();
   const json::array* const list = value->if_array();
@@ -61,7 +61,7 @@ Query query_of(const json::object& object, const std::string& where) {
   for (const json::value& one : *list) {
     const json::object* const item = one.if_object();
     if (item == nullptr) refuse_invalid(members.path("items") + " must be a list of objects");
-    const Members parts(*item, of_item, where + "items.");
+    const Members parts(*item, of_item, where + "items.", Nulls::mean_absent);
     items.push_back({.types = parts.texts("types").value_or(std::vector<std::string>{}),
                      .tags = tags_of(parts.texts("tags").value_or(std::vector<std::string>{}))});
   }
@@ -79,6 +79,7 @@ json::object json_parameter(const http::Request& request, std::string_view name)
   const json::value value = json::parse(*text, error, {}, options);
   if (error)
     refuse_invalid(std::string(name) + " is not JSON: " + json_fault(*text, depth).value_or(error.message()));
+  if (const auto loss = json_loss(*text, depth)) refuse_invalid(std::string(name) + ": " + *loss);
   if (!value.is_object()) refuse_invalid(std::string(name) + " must be a JSON object");
   return value.get_object();
 }
@@ -106,7 +107,7 @@ Response read(Call& call, EventStore& store) {
   only_parameters(call.request, known);
   const Query query = query_of(json_parameter(call.request, "query"), "query.");
   const json::object given = json_parameter(call.request, "options");
-  const Members members(given, known_options, "options.");
+  const Members members(given, known_options, "options.", Nulls::mean_absent);
   ReadOptions options;
   if (const auto from = members.number("from", 0, most_positions)) options.from = Position{*from};
   if (const auto after = members.number("after", 0, most_positions)) options.after = Position{*after};
@@ -137,7 +138,7 @@ AppendEvent to_event(const json::value& value, std::size_t index) {
   const std::string where = "events[" + std::to_string(index) + "].";
   const json::object* const object = value.if_object();
   if (object == nullptr) refuse_invalid("events[" + std::to_string(index) + "] must be an object");
-  const Members one(*object, known, where);
+  const Members one(*object, known, where, Nulls::mean_absent);
   const std::optional<std::string> type = one.text("type");
   if (!type) refuse_invalid(where + "type is missing");
   AppendEventBuilder builder = AppendEvent::builder(*type);
@@ -164,7 +165,7 @@ Response append(Call& call, EventStore& store) {
   only_parameters(call.request, {});
   const SteadyPoint begin = Clock::system().steady_now();
   const json::object object = json_body(call.request, known);
-  const Members body(object, known);
+  const Members body(object, known, {}, Nulls::mean_absent);
   const json::value* const value = body.value("events");
   std::vector<AppendEvent> events;
   if (value != nullptr && value->is_array()) {
@@ -178,7 +179,7 @@ Response append(Call& call, EventStore& store) {
   }
   AppendResult result;
   if (const json::object* const given = body.object("condition")) {
-    const Members members(*given, of_condition, "condition.");
+    const Members members(*given, of_condition, "condition.", Nulls::mean_absent);
     const json::object* const query = members.object("failIfEventsMatch");
     if (query == nullptr) refuse_invalid("condition.failIfEventsMatch is missing");
     AppendCondition condition{.query = query_of(*query, "condition.failIfEventsMatch.")};

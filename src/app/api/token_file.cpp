@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <system_error>
 #include <utility>
@@ -92,7 +91,7 @@ class LockedFile {
  public:
   LockedFile(const std::string& path, int flags) {
     for (;;) {
-      file_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+      file_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, S_IRUSR | S_IWUSR);
       if (file_ < 0) refuse_file(path, errno);
       struct stat there {};
       const bool locked = ::flock(file_, LOCK_EX) == 0 && ::fstat(file_, &about_) == 0;
@@ -148,6 +147,52 @@ bool is_comment(const std::string& line) {
   return begin == std::string::npos || line[begin] == '#';
 }
 
+[[noreturn]] void refuse_to_read(const std::string& path, int reason) {
+  throw Error(ErrorCode::unavailable, "cannot read the tokens in " + path,
+              std::generic_category().message(reason),
+              "make one: postrider token create --file " + path + " --name NAME");
+}
+
+/// All of the file. Half of it, or a folder's nothing, would lock out whoever has a token.
+std::string text_in(const std::string& path) {
+  // Whoever opens a pipe would wait for somebody to write into it.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) refuse_to_read(path, errno);
+  struct stat about {};
+  int reason = ::fstat(file, &about) == 0 ? 0 : errno;
+  const bool regular = S_ISREG(about.st_mode);
+  std::string text;
+  std::array<char, 4096> part{};
+  ssize_t size = 1;
+  while (reason == 0 && regular && size > 0) {
+    size = ::read(file, part.data(), part.size());
+    if (size < 0) reason = errno;
+    if (size > 0) text.append(part.data(), static_cast<std::size_t>(size));
+  }
+  ::close(file);
+  if (reason != 0) refuse_to_read(path, reason);
+  if (!regular) {
+    throw Error(ErrorCode::invalid_argument, path + " is refused", "it is no regular file",
+                "name the file that tokens are made in");
+  }
+  if ((about.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    throw Error(ErrorCode::invalid_argument, path + " is refused", "others than its owner may write to it",
+                "chmod 600 " + path);
+  }
+  return text;
+}
+
+std::vector<TokenRecord> parse_tokens(const std::string& path, const std::string& text) {
+  std::istringstream lines(text);
+  std::vector<TokenRecord> records;
+  std::string line;
+  for (std::size_t number = 1; std::getline(lines, line); ++number) {
+    if (is_comment(line)) continue;
+    records.push_back(parse_line(path, number, line));
+  }
+  return records;
+}
+
 }  // namespace
 
 std::string_view to_string(Role role) noexcept {
@@ -178,24 +223,7 @@ std::string hash_of(std::string_view token) {
 }
 
 std::vector<TokenRecord> read_tokens(const std::string& path) {
-  struct stat about {};
-  std::ifstream file(path);
-  if (!file.is_open() || ::stat(path.c_str(), &about) != 0) {
-    throw Error(ErrorCode::unavailable, "cannot read the tokens in " + path,
-                std::generic_category().message(errno),
-                "make one: postrider token create --file " + path + " --name NAME");
-  }
-  if ((about.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    throw Error(ErrorCode::invalid_argument, path + " is refused", "others than its owner may write to it",
-                "chmod 600 " + path);
-  }
-  std::vector<TokenRecord> records;
-  std::string line;
-  for (std::size_t number = 1; std::getline(file, line); ++number) {
-    if (is_comment(line)) continue;
-    records.push_back(parse_line(path, number, line));
-  }
-  return records;
+  return parse_tokens(path, text_in(path));
 }
 
 void add_token(const std::string& path, const TokenRecord& record) {
@@ -204,7 +232,8 @@ void add_token(const std::string& path, const TokenRecord& record) {
                 "a name has 1 to 64 printable characters without spaces and #");
   }
   const LockedFile file(path, O_WRONLY | O_APPEND | O_CREAT);
-  for (const TokenRecord& other : read_tokens(path)) {
+  const std::string before = text_in(path);
+  for (const TokenRecord& other : parse_tokens(path, before)) {
     if (other.name == record.name) {
       throw Error(ErrorCode::conflict, "cannot make a token for " + record.name,
                   "there is one of that name in " + path,
@@ -212,8 +241,11 @@ void add_token(const std::string& path, const TokenRecord& record) {
                       record.name);
     }
   }
-  const std::string line = record.name + " " + std::string(to_string(record.role)) + " " + record.sha256 +
-                           " " + (record.expires ? format_time(*record.expires) : "never") + "\n";
+  // An editor may have left the last line without its end: two tokens in one line would be none.
+  const std::string end = before.empty() || before.back() == '\n' ? "" : "\n";
+  const std::string line = end + record.name + " " + std::string(to_string(record.role)) + " " +
+                           record.sha256 + " " + (record.expires ? format_time(*record.expires) : "never") +
+                           "\n";
   if (!write_durably(file.get(), line)) refuse_file(path, errno);
 }
 
@@ -225,7 +257,8 @@ TokenRecord remove_token(const std::string& path, std::string_view name) {
                 "is it the file that tokens are made in, server.token-file?");
   }
   const LockedFile file(path, O_RDONLY);
-  const std::vector<TokenRecord> all = read_tokens(path);
+  const std::string before = text_in(path);
+  const std::vector<TokenRecord> all = parse_tokens(path, before);
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const TokenRecord& one) { return one.name == name; });
   if (found == all.end()) {
@@ -238,7 +271,7 @@ TokenRecord remove_token(const std::string& path, std::string_view name) {
                 nearest.empty() ? "postrider token list --file " + path + " shows which there are"
                                 : "did you mean " + std::string(nearest) + "?");
   }
-  std::ifstream lines(path);
+  std::istringstream lines(before);
   std::string rest;
   std::string line;
   while (std::getline(lines, line)) {

@@ -33,8 +33,8 @@ struct TokenRecord {
 [[nodiscard]] std::string hash_of(std::string_view token);
 
 /// One record per line: name, role, hash, expiry or "never"; separated by spaces. Lines with # are comments.
-/// Throws Error: unavailable for a file that cannot be read, invalid_argument with the line for what is none,
-/// and for a file that others may write to.
+/// Throws Error: unavailable for a file that cannot be read to its end, invalid_argument with the line for
+/// what is none, for a file that others may write to, and for what is no regular file. Never waits.
 [[nodiscard]] std::vector<TokenRecord> read_tokens(const std::string& path);
 /// Adds one line, durably, to a file that is made with the mode 0600. Throws Error(conflict) for a name that
 /// is there. Waits for whoever else is changing the file.

@@ -65,6 +65,40 @@ TEST(Tokens, LinesThatAreNoneAreRefusedWithTheirNumber) {
   EXPECT_THROW((void)read_tokens(folder.file("none")), Error);
 }
 
+TEST(Tokens, HazardALastLineWithoutItsEndIsNotJoinedWithTheNext) {
+  const test::TempDir folder;
+  const std::string path = folder.file("tokens");
+  std::ofstream(path) << "ops admin " + hash_of("x") + " never";
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  add_token(path, {.name = "me", .sha256 = hash_of("y")});
+  add_token(path, {.name = "you", .sha256 = hash_of("z")});
+  const std::vector<TokenRecord> read = read_tokens(path);
+  ASSERT_EQ(read.size(), 3U);
+  EXPECT_EQ(read[0].name, "ops");
+  EXPECT_EQ(read[1].name, "me");
+  EXPECT_EQ(read[2].name, "you");
+}
+
+TEST(Tokens, HazardWhatIsNoRegularFileIsNeitherEmptyNorWaitedFor) {
+  const test::TempDir folder;
+  const std::string directory = folder.file("directory");
+  const std::string pipe = folder.file("pipe");
+  ASSERT_TRUE(std::filesystem::create_directory(directory));
+  ASSERT_EQ(::chmod(directory.c_str(), 0700), 0);
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {directory, pipe}) {
+    try {
+      (void)read_tokens(path);
+      ADD_FAILURE() << path;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+      EXPECT_THAT(error.what(), HasSubstr(path + " is refused: it is no regular file"));
+    }
+    EXPECT_THROW(add_token(path, {.name = "me", .sha256 = hash_of("y")}), Error);
+    EXPECT_THROW((void)remove_token(path, "me"), Error);
+  }
+}
+
 class RevokedTokenTest : public ::testing::Test {
  protected:
   void SetUp() override {

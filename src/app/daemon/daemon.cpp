@@ -180,6 +180,7 @@ void Daemon::add_routes(http::Router& router) {
                            .stuck_after = config_.queue.stuck_after,
                            .overview = [this] { return overview(); },
                            .live = &live_,
+                           .access = &access_,
                            .spill = &spill_}),
         host);
 }
@@ -188,6 +189,7 @@ std::string Daemon::metrics_text() {
   for (const SinkHealth& sink : sinks_.health()) {
     metrics_.record_sink(sink.name, sink.type, sink.up(), sink.counts.circuit_open, sink.counts.failures);
   }
+  figures_.record_database();
   return metrics_.text();
 }
 

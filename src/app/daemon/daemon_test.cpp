@@ -335,6 +335,12 @@ TEST_P(DaemonTest, TokensAreAskedForAndReadAgain) {
   EXPECT_EQ(ask(*daemon, "GET", "/api/topics", bearer).status, 200) << "not before it is told";
   daemon->reload(config::parse_daemon_config(with_tokens, "x", no_environment.data()).config);
   EXPECT_EQ(ask(*daemon, "GET", "/api/topics", bearer).status, 401) << "revoked";
+  std::filesystem::remove(path);
+  std::filesystem::create_directory(path);
+  EXPECT_THROW(daemon->reload(config::parse_daemon_config(with_tokens, "x", no_environment.data()).config),
+               Error);
+  EXPECT_EQ(ask(*daemon, "GET", "/api/topics", "Authorization: Bearer " + second + "\r\n").status, 200)
+      << "a file that is none changes nothing";
   EXPECT_TRUE(daemon->stop());
 }
 
@@ -424,6 +430,29 @@ TEST_P(WaitingDaemonTest, StopsWhileItWaits) {
 }
 
 POSTRIDER_FOR_EACH_BACKEND(WaitingDaemonTest);
+
+TEST(Daemon, HazardWhenItIsNotReadyItDoesNotSayThatAllIsMoving) {
+  const test::TempDir folder;
+  const std::string file = folder.file("x.db");
+  const auto daemon = make("[storage]\nurl = \"sqlite:" + file + "\"\n[server]\nlisten = \"127.0.0.1:0\"\n");
+  daemon->start();
+  const auto stuck = [&] { return json::parse(ask(*daemon, "GET", "/api/overview").body).at("stuck"); };
+  const auto metric = [&](const char* value) {
+    return ask(*daemon, "GET", "/metrics").body.find(std::string("\npostrider_database_up ") + value) !=
+           std::string::npos;
+  };
+  ASSERT_TRUE(eventually([&] { return stuck() == "all is moving"; }));
+  EXPECT_TRUE(metric("1"));
+  std::filesystem::rename(file, folder.file("aside.db"));
+  EXPECT_EQ(ask(*daemon, "GET", "/readyz").status, 503);
+  ASSERT_TRUE(eventually([&] { return stuck() != "all is moving"; }));
+  EXPECT_THAT(std::string(stuck().as_string()), HasSubstr("removed or replaced"));
+  EXPECT_TRUE(metric("0"));
+  std::filesystem::rename(folder.file("aside.db"), file);
+  EXPECT_TRUE(eventually([&] { return stuck() == "all is moving"; }));
+  EXPECT_TRUE(metric("1"));
+  EXPECT_TRUE(daemon->stop());
+}
 
 TEST(Daemon, SaysWhatNoWaitingMends) {
   const test::TempDir folder;

@@ -14,6 +14,8 @@ namespace {
 constexpr Duration pause = std::chrono::seconds{1};
 constexpr int rest_factor = 20;
 constexpr Duration longest_rest = std::chrono::minutes{1};
+/// Without an answer the database is taken for gone.
+constexpr Duration longest_silence = 5 * pause;
 
 }  // namespace
 
@@ -25,50 +27,96 @@ void FigureBoard::start() {
   task_.start();
 }
 
+FigureBoard::Asking::Asking(FigureBoard& board, Duration patience) : board_(board) {
+  const MutexLock lock(board_.mutex_);
+  board_.asked_at_ = board_.clock_.steady_now();
+  board_.patience_ = patience;
+}
+
+FigureBoard::Asking::~Asking() {
+  const MutexLock lock(board_.mutex_);
+  board_.asked_at_.reset();
+}
+
 std::shared_ptr<const Figures> FigureBoard::latest() const {
+  const SteadyPoint now = clock_.steady_now();
   const MutexLock lock(mutex_);
-  return latest_;
+  const bool silent = asked_at_ && now - *asked_at_ >= patience_;
+  if (!silent || (latest_ != nullptr && !latest_->database_up)) return latest_;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - *asked_at_).count();
+  return std::make_shared<const Figures>(
+      Figures{.at = clock_.now(), .trouble = "it has not answered for " + std::to_string(seconds) + " s"});
+}
+
+bool FigureBoard::is_up() const {
+  const std::shared_ptr<const Figures> figures = latest();
+  return figures != nullptr && figures->database_up;
+}
+
+void FigureBoard::publish(Figures figures) {
+  auto shared = std::make_shared<const Figures>(std::move(figures));
+  const MutexLock lock(mutex_);
+  latest_ = std::move(shared);
 }
 
 void FigureBoard::look_if_due() noexcept {
-  if (clock_.steady_now() < next_look_) return;
-  const SteadyPoint begin = clock_.steady_now();
+  if (clock_.steady_now() < next_look_) {
+    if (!ping()) next_look_ = {};
+    return;
+  }
   look();
   const SteadyPoint end = clock_.steady_now();
-  const std::shared_ptr<const Figures> figures = latest();
   // A database that is away costs nothing to look for, and everybody waits to hear that it is back.
-  const bool up = figures != nullptr && figures->database_up;
-  next_look_ = up ? end + std::min<SteadyPoint::duration>((end - begin) * rest_factor, longest_rest) : end;
+  next_look_ =
+      is_up() ? end + std::min<SteadyPoint::duration>(last_look_took_ * rest_factor, longest_rest) : end;
+}
+
+bool FigureBoard::ping() noexcept {
+  const Asking asking(*this, longest_silence);
+  try {
+    try {
+      storage_.ping();
+      return true;
+    } catch (const std::exception& error) {
+      publish({.at = clock_.now(), .trouble = what_of(error)});
+    }
+  } catch (const std::exception&) {
+    // Without memory for it, the last figures stay.
+  }
+  return false;
 }
 
 void FigureBoard::look() noexcept {
+  if (!ping()) return;  // it sees more than reading does: a file that was removed can still be read
+  // Large tables take their time: this is no silence when the last look took as long.
+  const Asking asking(*this,
+                      std::max(longest_silence, std::chrono::duration_cast<Duration>(2 * last_look_took_)));
+  const SteadyPoint begin = clock_.steady_now();
   try {
-    auto figures = std::make_shared<Figures>();
-    figures->at = clock_.now();
+    Figures figures{.at = clock_.now()};
     try {
-      figures->outbox = OutboxAdmin(storage_).counts();
-      figures->queue = QueueAdmin(storage_).counts();
-      figures->pairs = RelayAdmin(storage_).list();
-      figures->leaders = RelayAdmin(storage_).leaders();
-      figures->head = storage_.stream_store().head();
-      figures->blocker = find_blocker(storage_);
-      figures->database_up = true;
+      figures.outbox = OutboxAdmin(storage_).counts();
+      figures.queue = QueueAdmin(storage_).counts();
+      figures.pairs = RelayAdmin(storage_).list();
+      figures.leaders = RelayAdmin(storage_).leaders();
+      figures.head = storage_.stream_store().head();
+      figures.blocker = find_blocker(storage_);
+      figures.database_up = true;
     } catch (const std::exception& error) {
-      figures->trouble = what_of(error);
+      figures.trouble = what_of(error);
     }
-    metrics_.record_database(figures->database_up);
-    if (figures->database_up) {
-      const QueueCounts& queue = figures->queue;
-      metrics_.record_outbox(figures->outbox);
+    if (figures.database_up) {
+      last_look_took_ = clock_.steady_now() - begin;
+      const QueueCounts& queue = figures.queue;
+      metrics_.record_outbox(figures.outbox);
       metrics_.record_queue(queue.pending, queue.delayed, queue.processing, queue.abandoned,
                             queue.quarantined, queue.oldest_pending);
-      for (const PairStatus& pair : figures->pairs) {
+      for (const PairStatus& pair : figures.pairs) {
         metrics_.record_pair(pair.name.topic, pair.name.publisher, pair.lag_events, pair.lag_time,
                              pair.state == PairState::active, pair.dead_letters);
       }
     }
-    const MutexLock lock(mutex_);
-    latest_ = std::move(figures);
+    publish(std::move(figures));
   } catch (const std::exception&) {
     // Without memory for it, the last figures stay.
   }

@@ -30,7 +30,8 @@ struct Figures {
 };
 
 /// Looks at the database now and then, for whoever asks: so asking costs the database nothing. What takes
-/// long is looked at more rarely, so that looking takes no more than a twentieth of the time.
+/// long is looked at more rarely, so that looking takes no more than a twentieth of the time; whether the
+/// database answers is asked each second, as /readyz does.
 class FigureBoard {
  public:
   /// `storage` and `metrics` outlive it.
@@ -41,20 +42,44 @@ class FigureBoard {
 
   void start();
   void stop() { task_.stop(); }
-  /// Null before the first look.
+  /// Null before the first look. While the database leaves a question unanswered for seconds it counts as
+  /// away, whatever it has said before: one that hangs does not fail until its I/O timeout is over.
   [[nodiscard]] std::shared_ptr<const Figures> latest() const POSTRIDER_EXCLUDES(mutex_);
   /// One look, now, on this thread.
   void look() noexcept POSTRIDER_EXCLUDES(mutex_);
+  /// What is done each second: a look when one is due, else only the question whether the database answers.
+  void look_if_due() noexcept POSTRIDER_EXCLUDES(mutex_);
+  /// Tells the metrics whether the database answers. For whoever is about to read them: a silence makes no
+  /// event of its own.
+  void record_database() const { metrics_.record_database(is_up()); }
 
  private:
-  void look_if_due() noexcept;
+  /// A question that is under way.
+  class Asking {
+   public:
+    Asking(FigureBoard& board, Duration patience);
+    ~Asking();
+    Asking(const Asking&) = delete;
+    Asking& operator=(const Asking&) = delete;
+
+   private:
+    FigureBoard& board_;
+  };
+
+  /// Whether it answers. What keeps it from that is published.
+  [[nodiscard]] bool ping() noexcept POSTRIDER_EXCLUDES(mutex_);
+  void publish(Figures figures) POSTRIDER_EXCLUDES(mutex_);
+  [[nodiscard]] bool is_up() const POSTRIDER_EXCLUDES(mutex_);
 
   Storage& storage_;
   metrics::PrometheusMetrics& metrics_;
   Clock& clock_;
-  SteadyPoint next_look_{};  // the task's thread only
+  SteadyPoint next_look_{};                 // the task's thread only
+  SteadyPoint::duration last_look_took_{};  // one looks at a time
   mutable Mutex mutex_;
   std::shared_ptr<const Figures> latest_ POSTRIDER_GUARDED_BY(mutex_);
+  std::optional<SteadyPoint> asked_at_ POSTRIDER_GUARDED_BY(mutex_);
+  SteadyPoint::duration patience_ POSTRIDER_GUARDED_BY(mutex_){};
   PeriodicTask task_;
 };
 

@@ -19,37 +19,47 @@ std::string LiveFeed::event() const {
 void LiveFeed::stop() {
   task_.stop();
   const MutexLock lock(mutex_);
-  for (const auto& listener : listeners_) listener->close();
+  for (const Listener& listener : listeners_) listener.body->close();
   listeners_.clear();
 }
 
-std::shared_ptr<http::BodyStream> LiveFeed::join() {
-  auto listener = std::make_shared<http::BodyStream>();
+void LiveFeed::forget_the_gone() {
+  std::erase_if(listeners_, [](const Listener& one) { return !one.body->is_open(); });
+}
+
+std::shared_ptr<http::BodyStream> LiveFeed::join(std::function<bool()> may_listen) {
+  auto body = std::make_shared<http::BodyStream>();
   // A browser that loses the connection comes back after this many milliseconds.
-  if (!listener->write("retry: 2000\n" + event())) return nullptr;
+  if (!body->write("retry: 2000\n" + event())) return nullptr;
   const MutexLock lock(mutex_);
-  std::erase_if(listeners_, [](const auto& one) { return !one->is_open(); });
+  forget_the_gone();
   if (listeners_.size() >= most_listeners_) return nullptr;
-  listeners_.push_back(listener);
-  return listener;
+  listeners_.push_back({body, std::move(may_listen)});
+  return body;
 }
 
 std::size_t LiveFeed::listeners() const {
   const MutexLock lock(mutex_);
-  return static_cast<std::size_t>(
-      std::count_if(listeners_.begin(), listeners_.end(), [](const auto& one) { return one->is_open(); }));
+  return static_cast<std::size_t>(std::count_if(listeners_.begin(), listeners_.end(),
+                                                [](const Listener& one) { return one.body->is_open(); }));
 }
 
 void LiveFeed::tell() {
-  std::vector<std::shared_ptr<http::BodyStream>> all;
+  std::vector<Listener> all;
   {
     const MutexLock lock(mutex_);
-    std::erase_if(listeners_, [](const auto& one) { return !one->is_open(); });
+    forget_the_gone();
     all = listeners_;
   }
+  // A stream has no end of its own: without this it would outlive the token that opened it.
+  std::erase_if(all, [](const Listener& one) {
+    if (one.may_listen()) return false;
+    one.body->close();
+    return true;
+  });
   if (all.empty()) return;
   const std::string text = event();
-  for (const auto& listener : all) (void)listener->write(text);  // who does not take it is gone next time
+  for (const Listener& one : all) (void)one.body->write(text);  // who does not take it is gone next time
 }
 
 }  // namespace postrider::daemon

@@ -26,19 +26,26 @@ class LiveFeed {
   void start() { task_.start(); }
   /// Says goodbye to all.
   void stop() POSTRIDER_EXCLUDES(mutex_);
-  /// A body that begins with how things stand; null when there are too many.
-  [[nodiscard]] std::shared_ptr<http::BodyStream> join() POSTRIDER_EXCLUDES(mutex_);
+  /// A body that begins with how things stand; null when there are too many. It ends when `may_listen`, which
+  /// is asked before each event, says no.
+  [[nodiscard]] std::shared_ptr<http::BodyStream> join(std::function<bool()> may_listen)
+      POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] std::size_t listeners() const POSTRIDER_EXCLUDES(mutex_);
   /// One event to all, now, on this thread.
   void tell() POSTRIDER_EXCLUDES(mutex_);
 
  private:
+  struct Listener {
+    std::shared_ptr<http::BodyStream> body;
+    std::function<bool()> may_listen;
+  };
   [[nodiscard]] std::string event() const;
+  void forget_the_gone() POSTRIDER_REQUIRES(mutex_);
 
   const std::function<std::string()> text_;
   const std::size_t most_listeners_;
   mutable Mutex mutex_;
-  std::vector<std::shared_ptr<http::BodyStream>> listeners_ POSTRIDER_GUARDED_BY(mutex_);
+  std::vector<Listener> listeners_ POSTRIDER_GUARDED_BY(mutex_);
   PeriodicTask task_;
 };
 

@@ -19,7 +19,7 @@ std::vector<api::ApiRoute> management_routes(const ManagementParts& parts) {
   const auto add = [&](std::vector<api::ApiRoute> routes) {
     all.insert(all.end(), std::make_move_iterator(routes.begin()), std::make_move_iterator(routes.end()));
   };
-  add(overview_routes(parts.overview, *parts.live));
+  add(overview_routes(parts.overview, *parts.live, *parts.access));
   add(api::relay_routes(parts.relay));
   add(api::outbox_routes());
   add(api::publish_routes(parts.outbox));

@@ -23,6 +23,7 @@ struct ManagementParts {
   Duration stuck_after{};
   std::function<boost::json::object()> overview{};
   LiveFeed* live = nullptr;
+  const api::Access* access = nullptr;
   SpillBoard* spill = nullptr;
 };
 

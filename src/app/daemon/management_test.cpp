@@ -33,6 +33,7 @@ const std::map<std::string, Role>& table() {
       {"POST /api/outbox/publishers/{publisher}/reset", Role::operator_},
       {"GET /api/topics", Role::viewer},
       {"GET /api/topics/{topic}/publishers/{publisher}", Role::viewer},
+      {"GET /api/topics/{topic}/publishers/{publisher}/status", Role::viewer},
       {"GET /api/topics/{topic}/publishers/{publisher}/lag", Role::viewer},
       {"POST /api/topics/{topic}/publishers/{publisher}/pause", Role::operator_},
       {"POST /api/topics/{topic}/publishers/{publisher}/resume", Role::operator_},
@@ -85,6 +86,7 @@ class ManagementTest : public ::testing::Test {
                                  .stuck_after = std::chrono::minutes{5},
                                  .overview = [this] { return overview_json({.phase = phase_}); },
                                  .live = &live_,
+                                 .access = &access_,
                                  .spill = &spill_});
     mount(router_, routes_,
           {.access = &access_,
@@ -95,9 +97,12 @@ class ManagementTest : public ::testing::Test {
   static std::string name_of(const api::ApiRoute& route) {
     return std::string(http::to_string(route.method)) + " " + route.pattern;
   }
-  std::string token(Role role) {
+  std::string token(Role role, std::optional<TimePoint> expires = {}) {
     const std::string made = api::make_token();
-    records_.push_back({.name = std::string(to_string(role)), .role = role, .sha256 = api::hash_of(made)});
+    records_.push_back({.name = std::string(to_string(role)),
+                        .role = role,
+                        .sha256 = api::hash_of(made),
+                        .expires = expires});
     access_.use(records_);
     return made;
   }
@@ -111,6 +116,17 @@ class ManagementTest : public ::testing::Test {
     if (answer.stream != nullptr) answer.stream->abandon();
     return answer.status;
   }
+  std::shared_ptr<http::BodyStream> listen(const std::string& token) {
+    return api::ask_router(router_, http::Method::get, "/api/live", {},
+                           {{"Authorization", "Bearer " + token}})
+        .stream;
+  }
+  /// What is told to `stream` now: nothing when it has ended.
+  std::string told(http::BodyStream& stream) {
+    live_.tell();
+    auto [text, state] = stream.take();
+    return state == http::BodyStream::State::open ? std::move(text) : std::string();
+  }
   /// The handler was reached: whatever it thinks of the request.
   static bool let_in(int status) { return status == 200 || status == 400 || status == 404; }
 
@@ -119,7 +135,7 @@ class ManagementTest : public ::testing::Test {
   EventStore store_;
   LiveFeed live_;
   SpillBoard spill_{{"/nowhere"}, clock_};
-  api::Access access_{Clock::system()};
+  api::Access access_{clock_};
   std::vector<api::TokenRecord> records_;
   std::vector<api::ApiRoute> routes_;
   http::Router router_;
@@ -187,6 +203,27 @@ TEST_F(ManagementTest, WithoutItsDatabaseItSaysSo) {
   const http::Response overview = api::ask_router(router_, http::Method::get, "/api/overview");
   EXPECT_THAT(overview.body, HasSubstr(R"("stuck":"waiting for the database: no route")"));
   EXPECT_THAT(overview.body, HasSubstr(R"("figures":null)"));
+}
+
+TEST_F(ManagementTest, HazardAStreamEndsWithTheTimeOfItsToken) {
+  const auto stream = listen(token(Role::viewer, clock_.now() + std::chrono::hours{1}));
+  ASSERT_NE(stream, nullptr);
+  EXPECT_THAT(told(*stream), HasSubstr("event: overview"));
+  clock_.advance(std::chrono::hours{1});
+  EXPECT_EQ(told(*stream), "");
+  EXPECT_FALSE(stream->is_open());
+}
+
+TEST_F(ManagementTest, HazardAStreamEndsWhenItsTokenIsRevoked) {
+  const auto kept = listen(token(Role::admin));
+  const auto revoked = listen(token(Role::viewer));
+  ASSERT_NE(revoked, nullptr);
+  EXPECT_THAT(told(*revoked), HasSubstr("event: overview"));
+  records_.pop_back();
+  access_.use(records_);
+  EXPECT_EQ(told(*revoked), "");
+  EXPECT_FALSE(revoked->is_open());
+  EXPECT_THAT(told(*kept), HasSubstr("event: overview"));
 }
 
 TEST_F(ManagementTest, TheOverviewHasFiguresOfEverything) {

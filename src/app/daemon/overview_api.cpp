@@ -104,7 +104,8 @@ json::object overview_json(const OverviewInput& input) {
           {"figures", up ? json::value(figures_json(*input.figures)) : json::value(nullptr)}};
 }
 
-std::vector<api::ApiRoute> overview_routes(const std::function<json::object()>& overview, LiveFeed& live) {
+std::vector<api::ApiRoute> overview_routes(const std::function<json::object()>& overview, LiveFeed& live,
+                                           const api::Access& access) {
   return {
       {.pattern = "/api/overview",
        .without_database =
@@ -114,9 +115,10 @@ std::vector<api::ApiRoute> overview_routes(const std::function<json::object()>& 
            }},
       {.pattern = "/api/live",
        .without_database =
-           [&live](const Request& request, const api::Caller&) {
+           [&live, &access](const Request& request, const api::Caller& caller) {
              api::only_parameters(request, {});
-             std::shared_ptr<http::BodyStream> body = live.join();
+             std::shared_ptr<http::BodyStream> body =
+                 live.join([&access, caller] { return access.still_good(caller, api::Role::viewer); });
              if (body == nullptr) return to_response(http::busy("too many listen already"));
              return Response{.content_type = "text/event-stream",
                              .headers = {{"Cache-Control", "no-store"}},

@@ -30,8 +30,8 @@ struct OverviewInput {
 [[nodiscard]] boost::json::object overview_json(const OverviewInput& input);
 
 /// GET /api/overview, /api/live and /api/nodes. `overview` may be called from any thread, and asks no
-/// database; `live` lives as long as the routes.
+/// database; `live` and `access` live as long as the routes.
 [[nodiscard]] std::vector<api::ApiRoute> overview_routes(const std::function<boost::json::object()>& overview,
-                                                         LiveFeed& live);
+                                                         LiveFeed& live, const api::Access& access);
 
 }  // namespace postrider::daemon

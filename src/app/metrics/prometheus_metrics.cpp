@@ -177,8 +177,7 @@ struct PrometheusMetrics::Families {
               "Rows that were removed because they are old or done with", {{"table", "handler_states"}});
   Counter& maintenance_failures = counter(registry, "postrider_maintenance_failures_total",
                                           "Rounds of maintenance that the database has failed");
-  Gauge& database =
-      gauge(registry, "postrider_database_up", "1 when the last look at the database succeeded");
+  Gauge& database = gauge(registry, "postrider_database_up", "1 when the database answers");
 };
 
 PrometheusMetrics::PrometheusMetrics() : families_(std::make_unique<Families>()) {}
