@@ -50,8 +50,8 @@ PublishResult behind_first(std::size_t first, const PublishResult& result, std::
 
 /// Callers wait for as long as the result says, whatever the receiver asks for.
 PublishResult bounded(PublishResult result, std::size_t size) {
-  if (result.retry_after() <= longest_pause) return result;
-  return PublishResult::unavailable(result.count(size), result.reason(), longest_pause);
+  if (result.retry_after() <= longest_asked_pause) return result;
+  return PublishResult::unavailable(result.count(size), result.reason(), longest_asked_pause);
 }
 
 }  // namespace

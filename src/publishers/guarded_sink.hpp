@@ -18,7 +18,7 @@ namespace postrider {
 
 /// The longest that a receiver may ask to be left alone. Events wait for it, and all behind them of their
 /// keys.
-constexpr Duration longest_pause = std::chrono::hours{1};
+inline constexpr Duration longest_asked_pause = std::chrono::hours{1};
 
 /// Rate limit, circuit breaker, a receiver's own wish for a pause, and batches of several callers, before any
 /// sink.

@@ -15,7 +15,7 @@ namespace {
 
 Duration pause_in(std::string_view text, TimePoint now) {
   // The guard bounds it for all sinks; here, so that no number is too large to be counted with.
-  constexpr auto longest = std::chrono::floor<std::chrono::seconds>(longest_pause);
+  constexpr auto longest = std::chrono::floor<std::chrono::seconds>(longest_asked_pause);
   if (text.empty()) return {};
   if (text.find_first_not_of("0123456789") == std::string_view::npos) {
     std::int64_t seconds = 0;
