@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "storage/next_token.hpp"
+
 namespace postrider::conformance {
 namespace {
 
@@ -192,7 +194,7 @@ std::int64_t OutboxModel::revive(std::size_t limit, TimePoint now) {
     row->attempts = 0;
     row->available = now;
     row->done.reset();
-    ++row->token;
+    row->token = static_cast<std::int64_t>(next_life(Token{row->token}));
   }
   return static_cast<std::int64_t>(dead.size());
 }
