@@ -9,6 +9,7 @@
 #include "core/what_of.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
+#include "storage/next_token.hpp"
 
 namespace postrider {
 
@@ -379,7 +380,7 @@ Outcome OutboxDispatcher::run_listeners(const OutboxItem& event) {
     return Outcome::failed("no listener is registered for event type '" + event.event->type() +
                            "' on this node. Hint: outbox.on(type, …) or outbox.on_all(…) before start()");
   }
-  const Delivery delivery{event.failed, event.source};
+  const Delivery delivery{event.failed, event.source, life_of(event.token)};
   try {
     for (const auto& listener : *listeners) {
       Outcome outcome = (*listener)(*event.event, delivery);
