@@ -150,7 +150,7 @@ std::int64_t SqlOutboxAdminStore::revive_dead(const DeadLetterFilter& filter, st
       .table(outbox_table)
       .sql(" set status = 0, attempts = 0, token = ")
       .sql(token_of_next_life)
-      .sql(", done_at = null, owner = null, lease_until = null, available_at = ");
+      .sql(", last_error = null, done_at = null, owner = null, lease_until = null, available_at = ");
   delay == Duration::zero() ? query.now() : query.now_plus(delay);
   if (dialect_.kind == BackendKind::mariadb) {
     where_dead(query, filter).sql(" order by done_at, event_id limit ").bind_limit(limit);

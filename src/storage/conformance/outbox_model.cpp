@@ -192,6 +192,7 @@ std::int64_t OutboxModel::revive(std::size_t limit, TimePoint now) {
   for (ModelRow* row : dead) {
     row->status = EventStatus::fresh;
     row->attempts = 0;
+    row->error.clear();
     row->available = now;
     row->done.reset();
     row->token = static_cast<std::int64_t>(next_life(Token{row->token}));
