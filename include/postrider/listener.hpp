@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <type_traits>
@@ -50,6 +51,8 @@ enum class Source : std::uint8_t { hot, cold };
 struct Delivery {
   Attempt failed;  ///< how many attempts have failed before; 0 the first time
   Source source;
+  /// Stays the same while the event is retried or requeued; another one after its dead letter was replayed.
+  std::int64_t life = 0;
 };
 
 /// Any callable with `(const Event&)` or `(const Event&, const Delivery&)` that returns void or Outcome. Runs

@@ -74,9 +74,11 @@ struct OutboxRecord {
   TimePoint available_at{};
   std::optional<TimePoint> done_at{};  ///< when it became DONE or DEAD
   std::string last_error{};
-  std::string owner{};                     ///< which node works on it, empty when none
-  std::optional<TimePoint> lease_until{};  ///< until when others leave it alone
-  std::int64_t seq = 0;                    ///< in order of publication; its place among those of its key
+  std::string owner{};  ///< which node works on it, empty when none
+  /// Until when others than `owner` leave it alone. Without one it is no lease: claims pass the event over
+  /// until then, because it waits behind its key.
+  std::optional<TimePoint> lease_until{};
+  std::int64_t seq = 0;  ///< in order of publication; its place among those of its key
   /// Attempts that failed, oldest first, also those before a replay. Only of OutboxAdmin::find: lists leave
   /// it out.
   std::vector<FailedAttempt> history{};

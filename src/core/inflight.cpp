@@ -23,8 +23,22 @@ bool InFlightTracker::try_acquire(const EventId& id, Hold hold) {
     slot = Slot{hold, now};
     return true;
   }
-  if (hold.token > slot.hold.token) slot.hold = hold;
   return false;
+}
+
+void InFlightTracker::take_over(const EventId& id, Hold hold) {
+  Shard& home = shard(id);
+  const MutexLock lock(home.mutex);
+  const auto found = home.slots.find(id);
+  if (found == home.slots.end() || found->second.hold.lost) return;
+  if (hold.token > found->second.hold.token) found->second.hold = hold;
+}
+
+void InFlightTracker::lose(const EventId& id) {
+  Shard& home = shard(id);
+  const MutexLock lock(home.mutex);
+  const auto found = home.slots.find(id);
+  if (found != home.slots.end()) found->second.hold.lost = true;
 }
 
 void InFlightTracker::release(const EventId& id) {
@@ -50,7 +64,7 @@ std::vector<InFlightTracker::Entry> InFlightTracker::expiring_before(SteadyPoint
   for (const Shard& part : shards_) {
     const MutexLock lock(part.mutex);
     for (const auto& [id, slot] : part.slots) {
-      if (slot.hold.lease_end < when) expiring.push_back(Entry{id, slot.hold});
+      if (!slot.hold.lost && slot.hold.lease_end < when) expiring.push_back(Entry{id, slot.hold});
     }
   }
   return expiring;

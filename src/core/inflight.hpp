@@ -24,6 +24,10 @@ class InFlightTracker {
     /// Until when the lease is surely ours, by this process's steady clock (taken before the lease was asked
     /// for).
     SteadyPoint lease_end{};
+    /// What the holder compares claims of the event by, see `take_over`.
+    std::size_t content = 0;
+    /// The row is no longer what is held here, see `lose`.
+    bool lost = false;
   };
   struct Entry {
     EventId id{};
@@ -33,15 +37,20 @@ class InFlightTracker {
   /// With a `ttl`, an entry that was never released gives way to a new one after that time.
   explicit InFlightTracker(Clock& clock = Clock::system(), std::optional<Duration> ttl = {});
 
-  /// False when the event is held already. A newer token then replaces the older one, so that the copy that
-  /// is here finishes under the newer claim.
+  /// False when the event is held already.
   [[nodiscard]] bool try_acquire(const EventId& id, Hold hold);
+  /// The held event was claimed again: a newer token replaces the older one, so that the copy that is here
+  /// finishes under the newer claim.
+  void take_over(const EventId& id, Hold hold);
+  /// The row has come to another life: what is held must neither begin nor count any more. It stays held
+  /// until it is released.
+  void lose(const EventId& id);
   void release(const EventId& id);
   /// An entry past its ttl counts until a new one takes its place.
   [[nodiscard]] bool contains(const EventId& id) const;
   [[nodiscard]] std::optional<Hold> find(const EventId& id) const;
 
-  /// The held events whose lease ends before `when`.
+  /// The held events whose lease ends before `when`, without those that are lost.
   [[nodiscard]] std::vector<Entry> expiring_before(SteadyPoint when) const;
   /// A renewal succeeded: moves the lease's end, unless the token has changed meanwhile.
   void extend(const EventId& id, std::int64_t token, SteadyPoint lease_end);

@@ -29,19 +29,42 @@ TEST(InFlightTracker, HoldsAnEventOnce) {
   EXPECT_EQ(held.size(), 2U);
 }
 
-TEST(InFlightTracker, ANewerTokenReplacesTheOlderOneAndIsStillRefused) {
+TEST(InFlightTracker, ANewerTokenTakesOverAndIsStillRefused) {
   ManualClock clock;
   InFlightTracker held(clock);
   const EventId id("a");
   const SteadyPoint end = clock.steady_now() + 30s;
   ASSERT_TRUE(held.try_acquire(id, {5, end}));
   EXPECT_FALSE(held.try_acquire(id, {7, end + 1s}));
+  EXPECT_EQ(held.find(id)->token, 5) << "whether it is the same is not for the tracker to say";
+  held.take_over(id, {7, end + 1s});
   EXPECT_EQ(held.find(id)->token, 7);
   EXPECT_EQ(held.find(id)->lease_end, end + 1s);
-  EXPECT_FALSE(held.try_acquire(id, {6, end + 9s}));
-  EXPECT_FALSE(held.try_acquire(id, {7, end + 9s}));
+  held.take_over(id, {6, end + 9s});
+  held.take_over(id, {7, end + 9s});
+  held.take_over(EventId("never-held"), {7, end + 9s});
   EXPECT_EQ(held.find(id)->token, 7) << "an older token replaced a newer one";
   EXPECT_EQ(held.find(id)->lease_end, end + 1s);
+  EXPECT_EQ(held.size(), 1U);
+}
+
+TEST(InFlightTracker, WhatIsLostStaysHeldAndIsNotRenewed) {
+  ManualClock clock;
+  InFlightTracker held(clock);
+  const EventId id("a");
+  const SteadyPoint end = clock.steady_now() + 30s;
+  ASSERT_TRUE(held.try_acquire(id, {5, end}));
+  EXPECT_FALSE(held.find(id)->lost);
+  held.lose(id);
+  held.lose(EventId("never-held"));
+  EXPECT_TRUE(held.find(id)->lost);
+  EXPECT_FALSE(held.try_acquire(id, {7, end}));
+  held.take_over(id, {7, end + 9s});
+  EXPECT_EQ(held.find(id)->token, 5);
+  EXPECT_TRUE(held.expiring_before(end + 1s).empty());
+  held.release(id);
+  ASSERT_TRUE(held.try_acquire(id, {7, end}));
+  EXPECT_FALSE(held.find(id)->lost);
 }
 
 TEST(InFlightTracker, AfterItsTtlAnEntryGivesWay) {

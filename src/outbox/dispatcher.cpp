@@ -9,6 +9,7 @@
 #include "core/what_of.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
+#include "storage/next_token.hpp"
 
 namespace postrider {
 
@@ -321,6 +322,11 @@ void OutboxDispatcher::process(OutboxItem event) {
 
   // The claim may have been renewed under a newer token while the listener ran.
   const auto hold = in_flight_.find(event.id());
+  if (hold && hold->lost) {
+    options_.metrics->increment_stale_completions(1);
+    drop(event);
+    return;
+  }
   const LeaseRef lease{event.id(), hold ? Token{hold->token} : event.token};
   Completion completion = decide(lease, event.failed, outcome, options_.retry, random());
   switch (completion.kind) {
@@ -345,9 +351,9 @@ bool OutboxDispatcher::still_held(OutboxItem& event) {
   if (!hold) return false;
   event.token = Token{hold->token};
   const SteadyPoint now = options_.clock->steady_now();
-  if (now < hold->lease_end) return true;
+  if (!hold->lost && now < hold->lease_end) return true;
   const LeaseRef lease{event.id(), event.token};
-  if (store_.renew({&lease, 1}, options_.lease).empty()) {
+  if (hold->lost || store_.renew({&lease, 1}, options_.lease).empty()) {
     options_.metrics->increment_stale_completions(1);
     return false;
   }
@@ -376,7 +382,7 @@ Outcome OutboxDispatcher::run_listeners(const OutboxItem& event) {
     return Outcome::failed("no listener is registered for event type '" + event.event->type() +
                            "' on this node. Hint: outbox.on(type, …) or outbox.on_all(…) before start()");
   }
-  const Delivery delivery{event.failed, event.source};
+  const Delivery delivery{event.failed, event.source, life_of(event.token)};
   try {
     for (const auto& listener : *listeners) {
       Outcome outcome = (*listener)(*event.event, delivery);
@@ -465,9 +471,11 @@ std::vector<std::string> OutboxDispatcher::flushed(std::span<const FinishedEvent
   return keys;
 }
 
-/// Queues a copy whose row came to a new life (a retry, a replay) while the last result was being written.
+/// Queues a copy whose row came to a new life (a retry, a replay) while the last result was being written, or
+/// while the old life was still in a listener.
 void OutboxDispatcher::requeue(OutboxItem copy) {
   std::vector<OutboxItem> events;
+  copy.source = Source::cold;  // its place in the hot queue, if it had one, was given up when it had to wait
   events.push_back(std::move(copy));
   // One with a key goes back instead: those that were claimed before it, if any, are no longer here.
   if (!events.front().ordered() && cold_room() > 0 && enqueue_cold(events)) return;

@@ -16,7 +16,9 @@ namespace postrider {
 /// A claim can bring such a copy because a lease ended too early: before the result was written, or while it
 /// was on its way. It can also bring one because the result is in the database and revived the row (a retry
 /// that is due, a replay) before this process has heard that it was written. Tokens tell the two apart, see
-/// `missed_by_this_claim`.
+/// `missed_by_this_claim`. And it can bring another life of the row (cancelled, maybe edited, replayed; or
+/// purged and published again) while the old one is still in a listener: then what is held is *lost*, its
+/// result does not count, and the new life is queued when it has ended.
 ///
 /// A machine without threads and I/O: every call is one step, and the caller orders them by its own mutex.
 class InFlightCopies {
@@ -49,7 +51,8 @@ class InFlightCopies {
   [[nodiscard]] Ended ended(const Completion& result);
 
  private:
-  [[nodiscard]] std::optional<OutboxItem> take_waiting(const LeaseRef& finished);
+  [[nodiscard]] Arrival arrive_anew(const OutboxItem& event, const InFlightTracker::Hold& hold);
+  [[nodiscard]] std::optional<OutboxItem> take_waiting(const LeaseRef& finished, bool lost);
 
   InFlightTracker& in_flight_;
   bool claiming_ = false;

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+#include "storage/next_token.hpp"
+
 namespace postrider {
 namespace {
 
@@ -14,9 +16,9 @@ using Kind = Completion::Kind;
 /// The steps of one row, `a`: what the poller, the publisher and the completer would tell.
 class InFlightCopiesTest : public ::testing::Test {
  protected:
-  static OutboxItem event(std::int64_t token, Source source) {
+  static OutboxItem event(std::int64_t token, Source source, const std::string& payload = "{}") {
     OutboxItem queued;
-    queued.event = Event::builder("T").id(a).json("{}").build();
+    queued.event = Event::builder("T").id(a).occurred_at(TimePoint{}).json(payload).build();
     queued.token = Token{token};
     queued.source = source;
     queued.lease_end = SteadyPoint{} + std::chrono::seconds{token};
@@ -29,6 +31,11 @@ class InFlightCopiesTest : public ::testing::Test {
   InFlightCopies::Arrival claimed(std::int64_t token) { return copies_.arrive(event(token, Source::cold)); }
   InFlightCopies::Arrival committed(std::int64_t token) { return copies_.arrive(event(token, Source::hot)); }
   InFlightCopies::Ended written(Kind kind, std::int64_t token) { return copies_.ended(result(kind, token)); }
+
+  /// The token of the claim that follows a replay of a dead letter.
+  static std::int64_t replayed(std::int64_t token) {
+    return static_cast<std::int64_t>(next_token(static_cast<std::int64_t>(next_life(Token{token}))));
+  }
 
   void expect_queued(const InFlightCopies::Arrival& arrival, std::int64_t token) {
     EXPECT_TRUE(arrival.queue);
@@ -58,6 +65,7 @@ class InFlightCopiesTest : public ::testing::Test {
     EXPECT_FALSE(ended.write_again);
     ASSERT_TRUE(ended.requeue);
     EXPECT_EQ(ended.requeue->token, Token{token});
+    ended_payload_ = ended.requeue->event->payload();
     EXPECT_FALSE(in_flight_.contains(a));
     expect_queued(copies_.arrive(*ended.requeue), token);
   }
@@ -68,7 +76,13 @@ class InFlightCopiesTest : public ::testing::Test {
     EXPECT_EQ(hold->lease_end, SteadyPoint{} + std::chrono::seconds{token});
   }
 
+  void expect_lost_under(std::int64_t token) {
+    expect_held_under(token);
+    EXPECT_TRUE(in_flight_.find(a)->lost);
+  }
+
   inline static const EventId a{"a"};
+  std::string ended_payload_;
   ManualClock clock_;
   InFlightTracker in_flight_{clock_};
   InFlightCopies copies_{in_flight_};
@@ -186,6 +200,70 @@ TEST_F(InFlightCopiesTest, OfSeveralCopiesTheNewestCounts) {
   EXPECT_EQ(in_flight_.size(), 0U);
 }
 
+// Another life of a row whose old one is still queued or in a listener.
+
+TEST_F(InFlightCopiesTest, AReplayedEventIsNotEndedByTheRunOfItsOldLife) {
+  for (const Kind kind : {Kind::done, Kind::dead, Kind::retry, Kind::later, Kind::release}) {
+    expect_queued(claimed(1), 1);
+    expect_kept_back(claimed(replayed(2)));  // the cancellation made it 2
+    expect_lost_under(1);
+    expect_requeued(written(kind, 1), replayed(2));
+    expect_over(written(Kind::done, replayed(2)));
+    EXPECT_EQ(in_flight_.size(), 0U);
+  }
+}
+
+TEST_F(InFlightCopiesTest, ARequeuedEventIsEndedByTheRunThatThereIs) {
+  expect_queued(claimed(1), 1);
+  expect_kept_back(claimed(3));  // the requeue made it 2
+  expect_held_under(3);
+  EXPECT_FALSE(in_flight_.find(a)->lost);
+  expect_over(written(Kind::done, 3));
+  EXPECT_EQ(in_flight_.size(), 0U);
+}
+
+TEST_F(InFlightCopiesTest, AnEventOfAnotherContentIsNotEndedByTheRunOfTheOldOne) {
+  expect_queued(claimed(1), 1);
+  expect_kept_back(copies_.arrive(event(2, Source::cold, "[1]")));
+  expect_lost_under(1);
+  expect_requeued(written(Kind::done, 1), 2);
+  EXPECT_EQ(ended_payload_, "[1]");
+}
+
+TEST_F(InFlightCopiesTest, AnIdThatWasPurgedAndPublishedAgainIsNotEndedByTheRunOfTheFirst) {
+  for (const Source source : {Source::hot, Source::cold}) {
+    for (const std::int64_t first : {2, 5}) {
+      expect_queued(claimed(first), first);
+      const bool known_by_content = source == Source::hot && first > 2;
+      expect_kept_back(copies_.arrive(event(2, source, known_by_content ? "[1]" : "{}")));
+      expect_lost_under(first);
+      expect_requeued(written(Kind::done, first), 2);
+      expect_over(written(Kind::done, 2));
+    }
+  }
+}
+
+TEST_F(InFlightCopiesTest, WhatIsLostStaysLostAndTheNewestLifeFollows) {
+  expect_queued(claimed(1), 1);
+  expect_kept_back(claimed(replayed(1)));
+  expect_kept_back(claimed(2));  // had been claimed before the replay
+  expect_lost_under(1);
+  expect_kept_back(claimed(replayed(1) + 1));  // its lease ran out while it waited
+  expect_requeued(written(Kind::done, 1), replayed(1) + 1);
+}
+
+TEST_F(InFlightCopiesTest, ACommittedEventDoesNotReplaceAClaimOfItselfThatWaits) {
+  expect_queued(claimed(1), 1);
+  expect_kept_back(copies_.arrive(event(2, Source::cold, "[1]")));
+  expect_kept_back(copies_.arrive(event(1, Source::hot, "[1]")));
+  expect_requeued(written(Kind::done, 1), 2);
+
+  expect_kept_back(copies_.arrive(event(3, Source::cold, "[1]")));
+  expect_kept_back(copies_.arrive(event(1, Source::hot, "[2]")));
+  expect_requeued(written(Kind::done, 3), 1);
+  EXPECT_EQ(ended_payload_, "[2]");
+}
+
 // A row that ended while the claim that returned it was under way.
 
 TEST_F(InFlightCopiesTest, ARowThatEndedWhileItWasClaimedIsWrittenAgainAndNotRunAgain) {
@@ -214,6 +292,15 @@ TEST_F(InFlightCopiesTest, AReplayThatIsClaimedWhileTheDeathIsWrittenIsRun) {
   expect_held_under(3);
   expect_over(written(Kind::done, 3));
   EXPECT_EQ(in_flight_.size(), 0U);
+}
+
+TEST_F(InFlightCopiesTest, AnotherLifeThatIsCommittedWhileTheEndOfTheFirstIsWrittenIsRun) {
+  expect_queued(claimed(1), 1);
+  copies_.claim_begins();
+  expect_over(written(Kind::dead, 1));
+  expect_queued(copies_.arrive(event(1, Source::hot, "[1]")), 1);
+  copies_.claim_ends();
+  expect_held_under(1);
 }
 
 TEST_F(InFlightCopiesTest, ARetryThatIsClaimedWhileItsResultIsWrittenIsRun) {

@@ -138,8 +138,9 @@ class OutboxAdminStore {
   virtual std::vector<OutboxRecord> list_dead(const DeadLetterFilter& filter, std::size_t limit,
                                               const OutboxRecord* after) = 0;
   virtual std::int64_t count_dead(const DeadLetterFilter& filter) = 0;
-  /// DEAD → NEW, attempts 0, available after `delay`, token raised, done_at cleared, at most `limit` rows,
-  /// those that died first. Returns how many.
+  /// DEAD → NEW, attempts 0, available after `delay`, done_at and last_error cleared (nobody has tried it in
+  /// this life; its history stays), at most `limit` rows, those that died first. The token begins another
+  /// life, see `next_life`. Returns how many.
   virtual std::int64_t revive_dead(const DeadLetterFilter& filter, std::size_t limit, Duration delay) = 0;
   std::int64_t revive_dead(const DeadLetterFilter& filter, std::size_t limit) {
     return revive_dead(filter, limit, Duration::zero());

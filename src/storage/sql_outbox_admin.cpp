@@ -7,6 +7,7 @@
 #include "postrider/error.hpp"
 #include "storage/attempts.hpp"
 #include "storage/contention.hpp"
+#include "storage/next_token.hpp"
 #include "storage/sql_outbox_filter.hpp"
 #include "storage/sql_outbox_rows.hpp"
 #include "storage/sql_tables.hpp"
@@ -147,9 +148,9 @@ std::int64_t SqlOutboxAdminStore::revive_dead(const DeadLetterFilter& filter, st
   SqlQuery query(dialect_);
   query.sql("update ")
       .table(outbox_table)
-      .sql(
-          " set status = 0, attempts = 0, token = token % 1000000000000000000 + 1, done_at = null, "
-          "owner = null, lease_until = null, available_at = ");
+      .sql(" set status = 0, attempts = 0, token = ")
+      .sql(token_of_next_life)
+      .sql(", last_error = null, done_at = null, owner = null, lease_until = null, available_at = ");
   delay == Duration::zero() ? query.now() : query.now_plus(delay);
   if (dialect_.kind == BackendKind::mariadb) {
     where_dead(query, filter).sql(" order by done_at, event_id limit ").bind_limit(limit);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requeue and cancel while nodes run: whoever is in a listener meanwhile cannot overwrite what was decided.
+#include <atomic>
 #include <vector>
 
 #include "integration/outbox_fixture.hpp"
@@ -102,6 +103,123 @@ TEST_P(OutboxOperating, ANodeThatTakesARequeuedEventAgainGoesOnWithIt) {
   EXPECT_EQ(seen_.count(), 1U) << "not a second time, and not at the same time";
 }
 
+/// Cancels, corrects and replays what a listener is in.
+class OutboxCorrecting : public OutboxOperating {
+ protected:
+  static Event with_key(const std::string& key, const std::string& payload) {
+    return Event::builder("T").ordering_key(key).json(payload).build();
+  }
+  void start_gated(Outbox& outbox) {
+    outbox.on_all([this](const Event& event) {
+      EXPECT_EQ(++inside_, 1) << "never two deliveries at once";
+      delivered_.emplace_back(event.payload());
+      if (event.payload() == "\"old\"") gate_(event);
+      --inside_;
+    });
+    outbox.on_all(seen_);
+    outbox.start();
+  }
+  static void correct(Outbox& outbox, const EventId& id) {
+    EXPECT_EQ(outbox.admin().cancel(only(id), "wrong"), 1);
+    EXPECT_TRUE(outbox.admin().edit_dead_letter(id, PayloadKind::json, "\"new\""));
+    EXPECT_EQ(outbox.admin().replay_dead_letters({.ids = {id}}), 1);
+  }
+
+  Gate gate_;
+  std::atomic<int> inside_{0};
+  std::vector<std::string> delivered_;
+};
+
+TEST_P(OutboxCorrecting, ACorrectedEventIsDeliveredByTheNodeThatStillRunsTheOldOne) {
+  open(true);
+  Outbox outbox{*storage_, without_poller()};
+  start_gated(outbox);
+  const EventId id = publish(outbox, event("T", "\"old\""));
+  ASSERT_TRUE(gate_.entered.await());
+  correct(outbox, id);
+  EXPECT_EQ(outbox.poll(), 1U);
+  gate_.open.set();
+  ASSERT_TRUE(seen_.await(2)) << "the correction was never delivered";
+  ASSERT_TRUE(metrics_.await(Counter::stale_completions, 1)) << "the old run's result is refused";
+  outbox.stop();
+  EXPECT_EQ(delivered_, (std::vector<std::string>{"\"old\"", "\"new\""}));
+  EXPECT_EQ(status(id), EventStatus::done);
+  EXPECT_EQ(row(id)->payload, "\"new\"");
+}
+
+TEST_P(OutboxCorrecting, AReplayWithoutACorrectionIsDeliveredToo) {
+  open(true);
+  Outbox outbox{*storage_, without_poller()};
+  start_gated(outbox);
+  const EventId id = publish(outbox, event("T", "\"old\""));
+  ASSERT_TRUE(gate_.entered.await());
+  EXPECT_EQ(outbox.admin().cancel(only(id), "why not"), 1);
+  EXPECT_EQ(outbox.admin().replay_dead_letters({.ids = {id}}), 1);
+  EXPECT_EQ(outbox.poll(), 1U);
+  gate_.open.set();
+  ASSERT_TRUE(seen_.await(2));
+  outbox.stop();
+  EXPECT_EQ(status(id), EventStatus::done);
+}
+
+TEST_P(OutboxCorrecting, ACorrectedEventOfAKeyIsDeliveredBeforeThoseBehindIt) {
+  open(true);
+  Outbox outbox{*storage_, without_poller()};
+  start_gated(outbox);
+  const Event first = with_key("k", "\"old\"");
+  {
+    auto tx = storage_->begin();
+    outbox.publish(tx, {first, with_key("k", "2")});
+    tx.commit();
+  }
+  ASSERT_TRUE(gate_.entered.await());
+  correct(outbox, first.id());
+  EXPECT_EQ(outbox.poll(), 1U);
+  gate_.open.set();
+  // The old run's is refused; both rows go back, and come again in order.
+  ASSERT_TRUE(metrics_.await(Counter::flushed_events, 2));
+  EXPECT_EQ(outbox.poll(), 2U);
+  ASSERT_TRUE(seen_.await(3));
+  outbox.stop();
+  EXPECT_EQ(delivered_, (std::vector<std::string>{"\"old\"", "\"new\"", "2"}));
+  EXPECT_EQ(counts().done, 2);
+}
+
+TEST_P(OutboxCorrecting, AnOldLifeThatHasNotBegunIsNotDelivered) {
+  open(true);
+  OutboxOptions one_worker = without_poller();
+  one_worker.workers = 1;
+  Outbox outbox{*storage_, one_worker};
+  start_gated(outbox);
+  publish(outbox, event("T", "\"old\""));
+  ASSERT_TRUE(gate_.entered.await());
+  const EventId queued = publish(outbox, event("T", "\"queued\""));
+  correct(outbox, queued);
+  EXPECT_EQ(outbox.poll(), 1U);
+  gate_.open.set();
+  ASSERT_TRUE(seen_.await(2));
+  outbox.stop();
+  EXPECT_EQ(delivered_, (std::vector<std::string>{"\"old\"", "\"new\""}));
+  EXPECT_EQ(counts().done, 2);
+}
+
+TEST_P(OutboxCorrecting, AnIdThatIsPurgedAndPublishedAgainIsDeliveredAgain) {
+  open(true);
+  Outbox outbox{*storage_, without_poller()};
+  start_gated(outbox);
+  const EventId id{"order-1"};
+  publish(outbox, Event::builder("T").id(id).json("\"old\"").build());
+  ASSERT_TRUE(gate_.entered.await());
+  EXPECT_EQ(outbox.admin().cancel(only(id), "wrong"), 1);
+  EXPECT_EQ(outbox.admin().purge({.status = EventStatus::dead, .older_than = 0s}), 1);
+  publish(outbox, Event::builder("T").id(id).json("\"new\"").build());
+  gate_.open.set();
+  ASSERT_TRUE(seen_.await(2)) << "the second event was never delivered";
+  outbox.stop();
+  EXPECT_EQ(delivered_, (std::vector<std::string>{"\"old\"", "\"new\""}));
+  EXPECT_EQ(status(id), EventStatus::done);
+}
+
 TEST_P(OutboxOperating, AKeyThatIsRequeuedInTheMiddleIsDeliveredInOrderFromThereOn) {
   open(true);
   Gate gate;
@@ -136,6 +254,7 @@ TEST_P(OutboxOperating, AKeyThatIsRequeuedInTheMiddleIsDeliveredInOrderFromThere
 }
 
 POSTRIDER_FOR_EACH_BACKEND(OutboxOperating);
+POSTRIDER_FOR_EACH_BACKEND(OutboxCorrecting);
 
 }  // namespace
 }  // namespace postrider

@@ -132,6 +132,27 @@ TEST_P(OutboxApiTest, StuckOnesAreRequeued) {
   EXPECT_THAT(get_problem("/api/outbox/stuck?for=1s&cursor=" + cursor), HasSubstr("cursor does not come"));
 }
 
+TEST_P(OutboxApiTest, WhatWaitsBehindItsKeyIsLeasedToNobody) {
+  const auto of_key = [&](const std::string& id, std::optional<TimePoint> deliver_at) {
+    EventBuilder builder = Event::builder("Placed");
+    builder.id(EventId(id)).json("{}");
+    if (deliver_at) builder.deliver_at(*deliver_at);
+    const Event event = builder.build();
+    const NewOutboxRow row{.event = &event, .ordering_key = "k"};
+    Transaction tx = storage().begin();
+    storage().outbox_store().insert(tx, "n", {&row, 1});
+    tx.commit();
+  };
+  of_key("head", Clock::system().now() + 24h);
+  of_key("behind", {});
+  ASSERT_TRUE(storage().outbox_store().claim({.owner = "n", .lease = 60s, .limit = 10}).empty());
+  ASSERT_TRUE(OutboxAdmin(storage()).find(EventId("behind"))->lease_until) << "passed over until tomorrow";
+  const json::object behind = get("/api/outbox/stuck?for=0s").at("events").as_array().at(0).as_object();
+  EXPECT_EQ(behind.at("id"), "behind");
+  EXPECT_TRUE(behind.at("owner").is_null());
+  EXPECT_TRUE(behind.at("leaseUntil").is_null());
+}
+
 TEST_P(OutboxApiTest, CancelledOnesAreDeadLettersThatCanBeReplayed) {
   publish("p1");
   publish("p2", "Paid");

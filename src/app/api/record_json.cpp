@@ -123,7 +123,8 @@ json::object brief_json(const OutboxRecord& record) {
           {"createdAt", time_text(record.created_at)},
           {"availableAt", time_text(record.available_at)},
           {"doneAt", time_or_null(record.done_at)},
-          {"leaseUntil", time_or_null(record.lease_until)},
+          // Without an owner it is no lease: the time hides an event that waits behind its key from claims.
+          {"leaseUntil", record.owner.empty() ? json::value(nullptr) : time_or_null(record.lease_until)},
           {"owner", shown_or_null(record.owner)}};
 }
 

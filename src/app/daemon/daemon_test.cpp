@@ -176,6 +176,47 @@ sink = "other"
   EXPECT_EQ(told("sink 'broken' takes events again"), 1);
 }
 
+TEST_P(DaemonTest, AReplayAndASecondEventOfTheSameIdAreWithheldFromNobody) {
+  const auto daemon = make(config(R"(
+[sinks.broken]
+type = "file"
+path = ")" + folder_.file("missing/broken.jsonl") +
+                                  R"("
+[outbox]
+poller-interval-ms = 20
+[[outbox.routes]]
+sink = "out"
+[[outbox.routes]]
+sink = "broken"
+)"));
+  daemon->start();
+  OutboxAdmin admin(database_->storage());
+  const EventId id{"order-1"};
+  const auto publish = [&] {
+    Transaction tx = database_->storage().begin();
+    Outbox(database_->storage()).publish(tx, Event::builder("Placed").id(id).json("{}").build());
+    tx.commit();
+  };
+  const auto came_to_both = [&](std::size_t times) {
+    return eventually([&] {
+      return admin.find(id).value().last_error.find("sink broken") != std::string::npos &&
+             ids_in("out.jsonl").size() == times;
+    });
+  };
+  OutboxFilter only;
+  only.ids = {id};
+  publish();
+  ASSERT_TRUE(came_to_both(1));
+  ASSERT_EQ(admin.cancel(only, "by hand"), 1);
+  ASSERT_EQ(admin.replay_dead_letters({.ids = {id}}), 1);
+  EXPECT_TRUE(came_to_both(2)) << "a replay";
+  ASSERT_EQ(admin.cancel(only, "by hand"), 1);
+  ASSERT_EQ(admin.purge({.status = EventStatus::dead, .older_than = 0s}), 1);
+  publish();
+  EXPECT_TRUE(came_to_both(3)) << "another event";
+  EXPECT_TRUE(daemon->stop());
+}
+
 TEST_P(DaemonTest, ANodeWithoutANameIsCalledByItsProcess) {
   const auto daemon = make(config("[relay.topics.all]\npublishers = [\"StatisticsPublisher\"]\n"));
   daemon->start();

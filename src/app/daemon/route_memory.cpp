@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/daemon/route_memory.hpp"
 
-#include <functional>
-#include <string_view>
+#include "core/event_content.hpp"
 
 namespace postrider::daemon {
-namespace {
 
-std::size_t content_of(const Event& event) {
-  const std::hash<std::string_view> hash;
-  return hash(event.payload()) * 31 + hash(event.headers_json());
-}
-
-}  // namespace
-
-SinkNumbers RouteMemory::taken(const Event& event) const {
+SinkNumbers RouteMemory::taken(const Event& event, std::int64_t life) const {
   const MutexLock lock(mutex_);
   const auto found = events_.find(event.id());
-  if (found == events_.end() || found->second.content != content_of(event)) return {};
-  return found->second.taken;
+  if (found == events_.end()) return {};
+  const Entry& entry = found->second;
+  if (entry.life != life || entry.content != content_of(event)) return {};
+  return entry.taken;
 }
 
-void RouteMemory::remember(const Event& event, const SinkNumbers& taken) {
+void RouteMemory::remember(const Event& event, std::int64_t life, const SinkNumbers& taken) {
+  const std::size_t content = content_of(event);
   const MutexLock lock(mutex_);
   const auto [found, fresh] = events_.try_emplace(event.id());
   if (fresh) {
@@ -32,7 +26,8 @@ void RouteMemory::remember(const Event& event, const SinkNumbers& taken) {
       throw;
     }
   }
-  found->second.content = content_of(event);
+  found->second.life = life;
+  found->second.content = content;
   found->second.taken = taken;
   while (events_.size() > most_events_) {
     events_.erase(order_.front());

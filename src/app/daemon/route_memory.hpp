@@ -22,14 +22,16 @@ class RouteMemory {
   /// When there are more events, the first of them are forgotten.
   explicit RouteMemory(std::size_t most_events) : most_events_(most_events) {}
 
-  /// Of an event with another content than that which they have taken (a dead letter that was edited), none.
-  [[nodiscard]] SinkNumbers taken(const Event& event) const POSTRIDER_EXCLUDES(mutex_);
-  void remember(const Event& event, const SinkNumbers& taken) POSTRIDER_EXCLUDES(mutex_);
+  /// None of an event in another life (`Delivery::life`), or with another content, than that which they have
+  /// taken: a dead letter that was replayed, an id that was purged and published again.
+  [[nodiscard]] SinkNumbers taken(const Event& event, std::int64_t life) const POSTRIDER_EXCLUDES(mutex_);
+  void remember(const Event& event, std::int64_t life, const SinkNumbers& taken) POSTRIDER_EXCLUDES(mutex_);
   void forget(const EventId& id) POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] std::size_t size() const POSTRIDER_EXCLUDES(mutex_);
 
  private:
   struct Entry {
+    std::int64_t life = 0;
     std::size_t content = 0;
     SinkNumbers taken{};
     std::list<EventId>::iterator place{};

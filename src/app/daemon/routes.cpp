@@ -84,7 +84,12 @@ Outcome Routes::operator()(const Event& event, const Delivery& delivery) {
 }
 
 Outcome Routes::deliver(const Event& event, const Delivery& delivery, const SinkNumbers& receivers) {
-  SinkNumbers taken = memory_.taken(event);
+  SinkNumbers taken;
+  if (delivery.source == Source::cold) {
+    taken = memory_.taken(event, delivery.life);
+  } else {
+    memory_.forget(event.id());  // just committed: what was known by this id was another row
+  }
   const std::size_t taken_before = taken.size();
   Joined joined;
   for (const std::uint32_t number : receivers) {
@@ -101,7 +106,7 @@ Outcome Routes::deliver(const Event& event, const Delivery& delivery, const Sink
   if (!comes_again) {
     if (taken_before != 0) memory_.forget(event.id());
   } else if (taken.size() > taken_before) {
-    memory_.remember(event, taken);
+    memory_.remember(event, delivery.life, taken);
   }
   return outcome;
 }

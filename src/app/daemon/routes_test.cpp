@@ -114,6 +114,17 @@ TEST_F(RoutesTest, WhatIsForgottenIsSentOnceMore) {
   EXPECT_EQ(got(first_), 3U) << "that one was remembered";
 }
 
+TEST_F(RoutesTest, AReplayedEventAndOneThatWasJustCommittedAreForAll) {
+  const auto all = routes();
+  for (const Delivery& anew : {Delivery{Attempt{0}, Source::cold, 1}, Delivery{Attempt{0}, Source::hot, 0}}) {
+    second_->answer(PublishResult::unavailable(0, "away"));
+    EXPECT_EQ(deliver(*all, event_).kind(), Kind::retry_after);
+    const std::size_t before = got(first_);
+    EXPECT_EQ((*all)(event_, anew).kind(), Kind::done);
+    EXPECT_EQ(got(first_), before + 1);
+  }
+}
+
 TEST_F(RoutesTest, OneRouteNeedsNoMemory) {
   Routes one({{{.sink = "only"}, first_}}, {});
   first_->answer(PublishResult::unavailable(0, "away"));

@@ -195,10 +195,17 @@ TEST_P(OutboxAdminVerbs, ReplayMakesThemNewAndDueNow) {
   EXPECT_EQ(row.attempts, Attempt{0});
   EXPECT_EQ(row.available_at, clock_.now());
   EXPECT_FALSE(row.done_at.has_value());
-  EXPECT_EQ(row.last_error, "why it died") << "stays until the next one";
+  EXPECT_EQ(row.last_error, "") << "nobody has tried it since";
+  ASSERT_EQ(row.history.size(), 1U);
+  EXPECT_EQ(row.history[0].error, "why it died");
+  EXPECT_EQ(admin().counts().pending, 1);
+  EXPECT_EQ(admin().counts().retrying, 0);
+  EXPECT_EQ(admin().counts().last_error, "");
   EXPECT_EQ(complete({EventId("a"), birth_token}, Kind::done), 0U) << "whoever held it before is fenced";
   EXPECT_THAT(claim("n1"), ElementsAre("a"));
-  EXPECT_EQ(held("a").token, Token{3}) << "raised by the replay, then by the claim";
+  EXPECT_EQ(held("a").token, next_token(static_cast<std::int64_t>(next_life(birth_token))))
+      << "raised by the replay, then by the claim";
+  EXPECT_NE(life_of(held("a").token), life_of(birth_token));
   EXPECT_EQ(record("b").status, EventStatus::dead);
 }
 
@@ -208,7 +215,7 @@ TEST_P(OutboxAdminVerbs, ADeadLetterWhoseTokenCannotGrowIsEditedAndReplayed) {
   EXPECT_TRUE(admin().edit_dead(EventId("edited"), PayloadKind::json, "[1]", {}));
   EXPECT_EQ(admin().revive_dead({.ids = {EventId("replayed")}}, 100), 1);
   EXPECT_EQ(claim("n1"), std::vector<std::string>{"replayed"});
-  EXPECT_EQ(held("replayed").token, Token{2});
+  EXPECT_EQ(held("replayed").token, next_token(static_cast<std::int64_t>(next_life(Token{last_token}))));
 }
 
 TEST_P(OutboxAdminVerbs, ReplayHasALimitAndTakesTheOldestDeathsFirst) {

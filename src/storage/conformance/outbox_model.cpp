@@ -5,6 +5,8 @@
 #include <map>
 #include <set>
 
+#include "storage/next_token.hpp"
+
 namespace postrider::conformance {
 namespace {
 
@@ -190,9 +192,10 @@ std::int64_t OutboxModel::revive(std::size_t limit, TimePoint now) {
   for (ModelRow* row : dead) {
     row->status = EventStatus::fresh;
     row->attempts = 0;
+    row->error.clear();
     row->available = now;
     row->done.reset();
-    ++row->token;
+    row->token = static_cast<std::int64_t>(next_life(Token{row->token}));
   }
   return static_cast<std::int64_t>(dead.size());
 }
