@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "app/daemon/overview_api.hpp"
+
 namespace postrider::daemon {
 namespace {
 
@@ -176,6 +178,11 @@ TEST_P(DiagnosisTest, NamesTheCause) {
 TEST(SinkHealth, AnAbsenceThatNobodyHasSeenForLongIsHistory) {
   EXPECT_TRUE((SinkHealth{.name = "s"}).up());
   EXPECT_FALSE((SinkHealth{.name = "s", .healthy = false}).up());
+  // It may be tried again, and has taken nothing yet: the API says what the metrics say.
+  const SinkHealth away{.name = "s", .trouble = "connection refused", .counts = {.failures = 3}};
+  EXPECT_FALSE(away.up());
+  EXPECT_FALSE(sink_json(away).at("healthy").as_bool());
+  EXPECT_TRUE(sink_json({.name = "s"}).at("healthy").as_bool());
   EXPECT_FALSE((SinkHealth{.name = "s", .trouble = "away", .counts = {.since_failure = 10min}}).up());
   EXPECT_TRUE((SinkHealth{.name = "s", .trouble = "away", .counts = {.since_failure = 11min}}).up());
 }

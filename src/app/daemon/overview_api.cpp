@@ -69,8 +69,7 @@ Response nodes(api::Call& call, const std::function<json::object()>& overview) {
 json::object sink_json(const SinkHealth& sink) {
   return {{"name", sink.name},
           {"type", sink.type},
-          {"healthy",
-           sink.healthy && sink.trouble.empty()},  // it may be tried again, and has not taken anything yet
+          {"healthy", sink.up()},
           {"lastError", sink.trouble.empty() ? json::value(nullptr) : api::shown(sink.trouble)}};
 }
 
