@@ -16,7 +16,6 @@ namespace postrider::postgres {
 namespace {
 
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class OutboxPlanTest : public PlanTest {
  protected:
@@ -132,9 +131,16 @@ TEST_F(OutboxCountsPlan, FinishedRowsAreNotReadToSeeWhatWaits) {
     const Result result(PQexec(connection.get(), ("EXPLAIN " + sql).c_str()));
     ASSERT_EQ(result.status(), PGRES_TUPLES_OK) << PQerrorMessage(connection.get());
     std::string plan;
-    for (int row = 0; row < result.rows(); ++row) plan += std::string(result.text(row, 0)) + "\n";
+    for (int row = 0; row < result.rows(); ++row) {
+      const std::string line(result.text(row, 0));
+      plan += line + "\n";
+      // To count those that are DONE nearly all rows have to be looked at: by an index alone, or, while
+      // another test's transaction keeps VACUUM from its work, in the table. Nobody else may.
+      if (line.find("Seq Scan") == std::string::npos) continue;
+      ASSERT_LT(row + 1, result.rows()) << plan;
+      EXPECT_THAT(std::string(result.text(row + 1, 0)), HasSubstr("Filter: (status = 1)")) << plan << sql;
+    }
     EXPECT_THAT(plan, HasSubstr("outbox_event_due")) << sql;
-    EXPECT_THAT(plan, Not(HasSubstr("Seq Scan"))) << sql;
   }
 }
 
