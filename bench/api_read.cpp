@@ -11,6 +11,7 @@ void api_read(Report& /*report*/, BackendKind /*kind*/, const std::string& line)
 
 #else
 
+#include <algorithm>
 #include <mutex>
 #include <thread>
 
@@ -25,8 +26,11 @@ using SteadyClock = std::chrono::steady_clock;
 
 constexpr int connections = 8;
 constexpr int requests_per_second = 2'000;
-constexpr auto round_time = std::chrono::seconds{4};
-constexpr int rounds = 3;
+constexpr auto round_time = std::chrono::seconds{2};
+constexpr std::size_t rounds = 5;
+/// Rounds in which the host took more than this are repeated, up to so many in all.
+constexpr double quiet_percent = 1;
+constexpr std::size_t most_rounds = 20;
 constexpr int appends_per_second = 100;
 constexpr int events_per_append = 20;
 
@@ -89,6 +93,25 @@ std::vector<double> ask(std::uint16_t port, const std::string& path) {
   return all;
 }
 
+struct Round {
+  double ours50 = 0;
+  double ours99 = 0;
+  double bare50 = 0;
+  double bare99 = 0;
+  double stolen = 0;  ///< percent
+};
+
+Round measure(std::uint16_t port) {
+  const StolenTime stolen;
+  const std::vector<double> ours = ask(port, "/api/outbox/publishers/StatisticsPublisher");
+  const std::vector<double> bare = ask(port, "/livez");
+  return {.ours50 = percentile(ours, 0.50),
+          .ours99 = percentile(ours, 0.99),
+          .bare50 = percentile(bare, 0.50),
+          .bare99 = percentile(bare, 0.99),
+          .stolen = stolen.percent()};
+}
+
 }  // namespace
 
 void api_read(Report& report, BackendKind kind, const std::string& line) {
@@ -96,37 +119,44 @@ void api_read(Report& report, BackendKind kind, const std::string& line) {
   Sandbox sandbox(kind, "bench_api_read");
   const ServeProcess serve(sandbox);
   const Load load(sandbox.storage());
-  std::vector<double> ours50;
-  std::vector<double> ours99;
-  std::vector<double> bare50;
-  std::vector<double> bare99;
-  for (int round = 1; round <= rounds; ++round) {
-    const std::vector<double> ours = ask(serve.port(), "/api/outbox/publishers/StatisticsPublisher");
-    const std::vector<double> bare = ask(serve.port(), "/livez");
-    ours50.push_back(percentile(ours, 0.50));
-    ours99.push_back(percentile(ours, 0.99));
-    bare50.push_back(percentile(bare, 0.50));
-    bare99.push_back(percentile(bare, 0.99));
-    say(line + " round " + std::to_string(round) + ": p50 " + std::to_string(ours50.back()) + " p99 " +
-        std::to_string(ours99.back()) + " ms; livez p99 " + std::to_string(bare99.back()) + " ms");
+  std::vector<Round> all;
+  const auto quiet = [&] {
+    return std::count_if(all.begin(), all.end(),
+                         [](const Round& one) { return one.stolen <= quiet_percent; });
+  };
+  while (all.size() < most_rounds && quiet() < std::ptrdiff_t{rounds}) {
+    all.push_back(measure(serve.port()));
+    const Round& last = all.back();
+    say(line + " round " + std::to_string(all.size()) + ": p50 " + std::to_string(last.ours50) + " p99 " +
+        std::to_string(last.ours99) + " ms; livez p99 " + std::to_string(last.bare99) + " ms; stolen " +
+        std::to_string(last.stolen) + " %");
   }
+  const std::size_t tried = all.size();
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Round& a, const Round& b) { return a.stolen < b.stolen; });
+  all.resize(std::min(rounds, tried));
   const auto published = RelayAdmin(sandbox.storage()).find("all", "StatisticsPublisher");
   if (!published || published->position == Position{})
     throw std::runtime_error("the relay has published nothing");
+  const auto middle = [&](double Round::*figure) {
+    std::vector<double> values;
+    for (const Round& one : all) values.push_back(one.*figure);
+    return median(values);
+  };
+  const std::vector<Line::Extra> rounds_extra{{"rounds", static_cast<double>(all.size())},
+                                              {"rounds_tried", static_cast<double>(tried)},
+                                              {"stolen_percent", all.back().stolen}};
   report.print(
-      {line + ".p50", median(ours50), "ms", "livez", median(bare50), {}, {{"rounds", double{rounds}}}});
+      {line + ".p50", middle(&Round::ours50), "ms", "livez", middle(&Round::bare50), {}, rounds_extra});
+  const double p99 = middle(&Round::ours99);
   // The target is a time, not a ratio.
-  report.print({line + ".p99",
-                median(ours99),
-                "ms",
-                "livez",
-                median(bare99),
-                {},
-                {{"target", std::string("<=5 ms")},
-                 {"met", median(ours99) <= limit_ms},
-                 {"rounds", double{rounds}},
-                 {"requests_per_second", double{requests_per_second}},
-                 {"relayed_per_second", double{appends_per_second * events_per_append}}}});
+  Line last{line + ".p99", p99, "ms", "livez", middle(&Round::bare99), {}, rounds_extra};
+  last.extra.insert(last.extra.end(),
+                    {{"target", std::string("<=5 ms")},
+                     {"met", p99 <= limit_ms},
+                     {"requests_per_second", double{requests_per_second}},
+                     {"relayed_per_second", double{appends_per_second * events_per_append}}});
+  report.print(last);
 }
 
 }  // namespace postrider::bench

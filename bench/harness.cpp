@@ -116,6 +116,27 @@ std::string payload_200(std::size_t number) {
   return out + "\"}";
 }
 
+StolenTime::Times StolenTime::now() {
+  std::ifstream file("/proc/stat");
+  std::string cpu;
+  file >> cpu;
+  Times times;
+  constexpr int stolen = 7;  // user nice system idle iowait irq softirq steal
+  for (int i = 0; i <= stolen; ++i) {
+    double ticks = 0;
+    if (!(file >> ticks)) break;
+    times.all += ticks;
+    if (i == stolen) times.stolen = ticks;
+  }
+  return times;
+}
+
+double StolenTime::percent() const {
+  const Times end = now();
+  const double all = end.all - begin_.all;
+  return all <= 0 ? 0 : 100 * (end.stolen - begin_.stolen) / all;
+}
+
 double peak_resident_mb() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

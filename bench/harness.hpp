@@ -96,6 +96,22 @@ class Stopwatch {
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };
 
+/// How much of the processors others on the same host took meanwhile (steal of /proc/stat), in percent. A
+/// virtual machine that is stopped for milliseconds again and again has no latencies to speak of.
+class StolenTime {
+ public:
+  StolenTime() : begin_(now()) {}
+  [[nodiscard]] double percent() const;
+
+ private:
+  struct Times {
+    double all = 0;
+    double stolen = 0;
+  };
+  [[nodiscard]] static Times now();
+  Times begin_;
+};
+
 /// The largest resident set of this process since its start or the last reset, in MB (10^6 bytes).
 [[nodiscard]] double peak_resident_mb();
 void reset_peak_resident();

@@ -94,7 +94,10 @@ function(postrider_warnings target)
     -Wno-missing-field-initializers
     $<$<CXX_COMPILER_ID:GNU>:-Wduplicated-cond -Wlogical-op>
     # Files that are compiled as one see each other's names; each by itself, as everywhere else, they do not.
-    $<$<BOOL:${CMAKE_UNITY_BUILD}>:-Wno-shadow>
+    $<$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>:-Wno-shadow>
+    # And g++ takes each of them for a header: there, a class with a member of an unnamed namespace would differ from file to
+    # file.
+    $<$<AND:$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>,$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>
     # g++ 12 reports these falsely inside its own library once it inlines std::string and std::variant.
     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-array-bounds>
     $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>

@@ -25,12 +25,6 @@ if(PROJECT_IS_TOP_LEVEL AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   postrider_warnings(postrider_room_header)
 endif()
 
-# Where several sources are compiled as one, g++ takes each for a header: there, a class with a member of an unnamed
-# namespace would differ from file to file.
-if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  add_compile_options(-Wno-subobject-linkage)
-endif()
-
 # What fuzzers send their bytes into, below src/. They see which ways an input takes through these rooms; to watch the
 # others too would make every test of that build slower, and teach a fuzzer nothing.
 set(POSTRIDER_FUZZED_ROOMS core storage logger config app)

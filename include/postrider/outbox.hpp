@@ -32,6 +32,11 @@ struct OutboxOptions {
   std::size_t workers = 4;
   std::size_t hot_queue_capacity = 1000;   ///< 1 to 1,000,000
   std::size_t cold_queue_capacity = 1000;  ///< 1 to 1,000,000
+  /// What the events of each queue may take in memory, from when they are queued until their results are
+  /// written: payloads, headers and names (1 MiB to 1 TiB). Into an empty queue an event always goes. See
+  /// docs/outbox.md.
+  std::size_t hot_queue_bytes = 67'108'864;
+  std::size_t cold_queue_bytes = 67'108'864;
 
   bool poller_enabled = true;
   /// The longest pause between two looks into the database. The poller looks sooner when it has reason to:
@@ -132,9 +137,10 @@ class Outbox final : public Service {
   void stop() override;
   [[nodiscard]] bool running() const noexcept override;
 
-  /// One cycle of the poller, now, on this thread; returns how many events it queued. For tests and for
-  /// programs with a schedule of their own (`poller_enabled = false`). Before `start` and after `stop` it
-  /// does not look into the database and returns 0; `stop` waits for it.
+  /// One cycle of the poller, now, on this thread; returns how many events it queued, `poller_batch_size` at
+  /// most and fewer where the sizes of events or the room for them bid so: call it again until it returns 0.
+  /// For tests and for programs with a schedule of their own (`poller_enabled = false`). Before `start` and
+  /// after `stop` it does not look into the database and returns 0; `stop` waits for it.
   std::size_t poll();
 
   /// For watchdogs: for how long its poller should have been heard of. Zero unless it hangs; a database that

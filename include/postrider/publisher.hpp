@@ -6,6 +6,8 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "postrider/clock.hpp"
 #include "postrider/stored_event.hpp"
@@ -50,6 +52,32 @@ class PublishResult {
     result.retry_after_ = retry_after;
     return result;
   }
+  /// The receiver has answered that it failed with the event behind the first `count`, and not whether that
+  /// lies in the event (HTTP 500). `unavailable`, and a guard before its sink tells: it is `refused` when the
+  /// receiver has taken other events since it failed with this one before, and not `unclear` any more when it
+  /// had taken none of late.
+  [[nodiscard]] static PublishResult unclear(std::size_t count, std::string reason,
+                                             Duration retry_after = {}) {
+    PublishResult result = unavailable(count, std::move(reason), retry_after);
+    result.unclear_ = true;
+    return result;
+  }
+  /// The same of a batch with another number of events before the one that it speaks of, and nothing about
+  /// those behind it.
+  [[nodiscard]] PublishResult with_count(std::size_t count) const {
+    PublishResult result = *this;
+    if (kind_ != Kind::all) result.count_ = count;
+    result.behind_.clear();
+    return result;
+  }
+  /// The same, and of those behind the one that it speaks of the receiver has these as well: ascending
+  /// numbers in the batch, the first is 0. A pair sends them again nevertheless; a guard before a sink, which
+  /// puts events of several callers into a batch, tells each of them.
+  [[nodiscard]] PublishResult with_behind(std::vector<std::size_t> taken) const {
+    PublishResult result = *this;
+    if (kind_ != Kind::all) result.behind_ = std::move(taken);
+    return result;
+  }
 
   enum class Kind : std::uint8_t { all, refused, unavailable };
   [[nodiscard]] Kind kind() const noexcept { return kind_; }
@@ -59,9 +87,11 @@ class PublishResult {
     if (kind_ == Kind::all) return size;
     return count_ > size ? 0 : count_;
   }
+  [[nodiscard]] const std::vector<std::size_t>& behind() const noexcept { return behind_; }
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
   /// Zero when the receiver has said nothing.
   [[nodiscard]] Duration retry_after() const noexcept { return retry_after_; }
+  [[nodiscard]] bool is_unclear() const noexcept { return unclear_; }
 
  private:
   PublishResult() = default;
@@ -71,6 +101,8 @@ class PublishResult {
   std::size_t count_ = 0;
   std::string reason_{};
   Duration retry_after_{};
+  bool unclear_ = false;
+  std::vector<std::size_t> behind_{};
 };
 
 /// Where a topic's events go. One object may serve many topics.

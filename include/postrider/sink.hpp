@@ -52,8 +52,8 @@ class Sink {
   /// Quick.
   [[nodiscard]] virtual std::string trouble() const { return {}; }
   [[nodiscard]] virtual SinkCounts counts() const { return {}; }
-  /// Sends again, though the receiver has said that it wants no events any more. For operators who know
-  /// better; without that it changes nothing.
+  /// Sends again, though the receiver has said that it wants no events any more, or none for a while. For
+  /// operators who know better; without that it changes nothing.
   virtual void revive() {}
   /// Ends what is being sent as `unavailable`, and all that comes later. Idempotent.
   virtual void close() noexcept {}
@@ -86,6 +86,9 @@ struct SinkPublisherOptions {
 /// For `Relay::add`.
 [[nodiscard]] std::shared_ptr<Publisher> sink_publisher(std::shared_ptr<Sink> sink,
                                                         SinkPublisherOptions options = {});
+
+/// Sends one event of the outbox, with its ordering key, or else its aggregate's id, as the message's.
+[[nodiscard]] PublishResult send_event(Sink& sink, const Event& event);
 
 /// For the outbox: `listeners.on_type("OrderPlaced", sink_listener(sink))`. A receiver that is away does not
 /// count as an attempt: the event comes back after `retry_after`, or when the receiver has said.

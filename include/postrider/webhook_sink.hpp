@@ -29,7 +29,7 @@ struct WebhookSinkOptions {
   Duration connect_timeout = std::chrono::seconds{5};  ///< 1 ms to 10 minutes
   /// Whether the receiver may be in a network that is not public: loopback, 10.0.0.0/8, fd00::/8, the
   /// metadata services of clouds. Holds for the address that is connected to, whatever its name was a moment
-  /// before.
+  /// before; a `url` with such an address instead of a name is refused when the sink is made.
   bool allow_private = false;
   bool verify_tls = true;
   std::string ca_file{};  ///< PEM; default: the system's authorities

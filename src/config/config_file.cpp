@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <charconv>
 #include <fstream>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -80,6 +82,47 @@ unsigned impossible_line(std::string_view text) {
   return static_cast<unsigned>(std::partition_point(ends.begin(), ends.end(), gets_over) - ends.begin()) + 1;
 }
 
+/// Where what begins here, with a quotation mark, is over.
+std::size_t behind_quoted(std::string_view text, std::size_t at) {
+  const char mark = text[at];
+  const std::string three(3, mark);
+  if (text.substr(at).starts_with(three)) {
+    const std::size_t end = text.find(three, at + 3);
+    return end == std::string_view::npos ? text.size() : end + 3;
+  }
+  for (++at; at < text.size() && text[at] != mark && text[at] != '\n'; ++at) {
+    if (mark == '"' && text[at] == '\\') ++at;
+  }
+  return std::min(at + 1, text.size());
+}
+
+/// The line of a name with more parts than any option has. The parser makes a table of each, and each is a
+/// call inside the one before: with enough of them the stack has no more room.
+std::optional<unsigned> line_of_endless_name(std::string_view text) {
+  constexpr unsigned most_dots = 32;
+  unsigned line = 1;
+  unsigned dots = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == '"' || c == '\'') {
+      const std::size_t end = behind_quoted(text, at);
+      line += static_cast<unsigned>(std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
+                                               text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+      at = end;
+      continue;
+    }
+    if (c == '#') {
+      at = std::min(text.find('\n', at), text.size());
+      continue;
+    }
+    if (c == '.' && ++dots > most_dots) return line;
+    if (c == '\n') ++line;
+    if (c == '\n' || c == '=' || c == ',' || c == '[' || c == '{') dots = 0;
+    ++at;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 /// Walks over what the library has made of the text.
@@ -142,6 +185,9 @@ ConfigFile ConfigFile::parse(std::string_view text, std::string name) {
   ConfigFile file(std::move(name));
   if (text.size() > largest_file) {
     throw Error(ErrorCode::invalid_argument, file.name_ + " is refused", "it is larger than 1 MiB");
+  }
+  if (const std::optional<unsigned> line = line_of_endless_name(text)) {
+    file.refuse(*line, "this name has too many parts", "no option has more than a few");
   }
   try {
     const toml::table table = toml::parse(text);

@@ -116,6 +116,26 @@ TEST(ConfigFileTest, RefusalsNameTheLineAndTheNearestName) {
   EXPECT_EQ(refusal([&] { file.refuse(3, "too much", "why"); }), "postrider: x.toml, line 3: too much: why");
 }
 
+// Each part is a table inside the one before, and took a piece of the stack.
+TEST(ConfigFileTest, ANameOfAThousandPartsIsRefusedWithItsLine) {
+  std::string parts;
+  for (int i = 0; i < 50'000; ++i) parts += "a.";
+  for (const std::string& line : {parts + "b = 1", "[" + parts + "b]", "[[" + parts + "b]]",
+                                  "x = {" + parts + "b = 1}", "x = [{y = 1}, {" + parts + "b = 1}]"}) {
+    EXPECT_THAT(refused_text("a = 1\n" + line + "\n"),
+                HasSubstr("line 2: this name has too many parts: no option has more than a few"))
+        << line.substr(0, 10);
+  }
+  const std::string dots(1000, '.');
+  std::string numbers = "1.5";
+  for (int i = 0; i < 99; ++i) numbers += ", 1.5";
+  const ConfigFile file =
+      ConfigFile::parse("a = \"" + dots + "\\\"" + dots + "\" # " + dots + "\nb = '" + dots +
+                            "'\nc = \"\"\"\n" + dots + "\n\"\"\"\nd = [" + numbers + "]\n",
+                        "x.toml");
+  EXPECT_EQ(file.values().size(), 103U) << "dots elsewhere are no matter";
+}
+
 // The parser did not know what to do with such a letter, where undefined behaviour is looked for.
 TEST(ConfigFileTest, ANameThatIsNotAsciiIsRefusedUnlessItIsQuoted) {
   EXPECT_THAT(refused_text("a = 1\nGr\u00F6\u00DFe = 2\n"),

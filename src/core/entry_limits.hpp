@@ -2,6 +2,7 @@
 // What the Event Log API takes: it checks what comes in by these, and the logger what is logged.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <string_view>
 
@@ -36,17 +37,18 @@ inline constexpr EntryBound target_system{"targetSystem", EntryLimits::name};
 inline constexpr EntryBound originating_system{"originatingSystem", EntryLimits::name};
 inline constexpr EntryBound user_id{"userId", EntryLimits::name};
 inline constexpr EntryBound idempotency_key{"idempotencyKey", EntryLimits::name};
+inline constexpr std::array all{application_id, correlation_id, process_name,  process_status,
+                                step,           details,        target_system, originating_system,
+                                user_id,        idempotency_key};
 }  // namespace entry_bounds
 
 /// No valid entry is larger as JSON, though each of its characters be written as an escape: "\u0001", or two
 /// of them for what is beyond U+FFFF. White space around its members is not counted.
 inline constexpr std::size_t largest_entry_json = [] {
-  using namespace entry_bounds;
   constexpr std::size_t escaped_byte = 6;
   constexpr std::size_t escaped_character = 12;
   std::size_t bytes = EntryLimits::extras_bytes * escaped_byte;
-  for (const EntryBound& bound : {application_id, correlation_id, process_name, process_status, step, details,
-                                  target_system, originating_system, user_id, idempotency_key}) {
+  for (const EntryBound& bound : entry_bounds::all) {
     bytes += bound.most * (bound.in_bytes ? escaped_byte : escaped_character);
     bytes += bound.name.size() + std::string_view(R"("":"",)").size();
   }

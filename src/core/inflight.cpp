@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "core/inflight.hpp"
 
+#include <utility>
+
 namespace postrider {
 
 InFlightTracker::InFlightTracker(Clock& clock, std::optional<Duration> ttl) : clock_(clock), ttl_(ttl) {}
@@ -12,18 +14,15 @@ const InFlightTracker::Shard& InFlightTracker::shard(const EventId& id) const no
   return shards_[std::hash<EventId>{}(id) % shards_.size()];
 }
 
-bool InFlightTracker::try_acquire(const EventId& id, Hold hold) {
+bool InFlightTracker::try_acquire(const EventId& id, Hold hold, Cargo cargo) {
   const SteadyPoint now = clock_.steady_now();
   Shard& home = shard(id);
   const MutexLock lock(home.mutex);
-  const auto [found, inserted] = home.slots.try_emplace(id, Slot{hold, now});
-  if (inserted) return true;
+  const auto [found, inserted] = home.slots.try_emplace(id);
   Slot& slot = found->second;
-  if (ttl_ && now - slot.since >= *ttl_) {
-    slot = Slot{hold, now};
-    return true;
-  }
-  return false;
+  if (!inserted && (!ttl_ || now - slot.since < *ttl_)) return false;
+  slot = Slot{hold, now, std::move(cargo)};
+  return true;
 }
 
 void InFlightTracker::take_over(const EventId& id, Hold hold) {
@@ -41,10 +40,14 @@ void InFlightTracker::lose(const EventId& id) {
   if (found != home.slots.end()) found->second.hold.lost = true;
 }
 
-void InFlightTracker::release(const EventId& id) {
+std::optional<InFlightTracker::Cargo> InFlightTracker::release(const EventId& id) {
   Shard& home = shard(id);
   const MutexLock lock(home.mutex);
-  home.slots.erase(id);
+  const auto found = home.slots.find(id);
+  if (found == home.slots.end()) return std::nullopt;
+  Cargo cargo = std::move(found->second.cargo);
+  home.slots.erase(found);
+  return cargo;
 }
 
 bool InFlightTracker::contains(const EventId& id) const {
@@ -57,6 +60,14 @@ std::optional<InFlightTracker::Hold> InFlightTracker::find(const EventId& id) co
   const auto found = home.slots.find(id);
   if (found == home.slots.end()) return std::nullopt;
   return found->second.hold;
+}
+
+std::optional<Event> InFlightTracker::event_of(const EventId& id) const {
+  const Shard& home = shard(id);
+  const MutexLock lock(home.mutex);
+  const auto found = home.slots.find(id);
+  if (found == home.slots.end()) return std::nullopt;
+  return found->second.cargo.event;
 }
 
 std::vector<InFlightTracker::Entry> InFlightTracker::expiring_before(SteadyPoint when) const {

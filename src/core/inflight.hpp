@@ -10,7 +10,9 @@
 
 #include "postrider/clock.hpp"
 #include "postrider/detail/sync.hpp"
+#include "postrider/event.hpp"
 #include "postrider/event_id.hpp"
+#include "postrider/listener.hpp"
 
 namespace postrider {
 
@@ -24,8 +26,6 @@ class InFlightTracker {
     /// Until when the lease is surely ours, by this process's steady clock (taken before the lease was asked
     /// for).
     SteadyPoint lease_end{};
-    /// What the holder compares claims of the event by, see `take_over`.
-    std::size_t content = 0;
     /// The row is no longer what is held here, see `lose`.
     bool lost = false;
   };
@@ -33,22 +33,32 @@ class InFlightTracker {
     EventId id{};
     Hold hold{};
   };
+  /// What is held, for its holder: kept as long as the entry, never looked at.
+  struct Cargo {
+    std::optional<Event> event{};
+    std::size_t bytes = 0;
+    Source source = Source::hot;
+  };
 
   /// With a `ttl`, an entry that was never released gives way to a new one after that time.
   explicit InFlightTracker(Clock& clock = Clock::system(), std::optional<Duration> ttl = {});
 
   /// False when the event is held already.
-  [[nodiscard]] bool try_acquire(const EventId& id, Hold hold);
+  [[nodiscard]] bool try_acquire(const EventId& id, Hold hold, Cargo cargo);
+  [[nodiscard]] bool try_acquire(const EventId& id, Hold hold) { return try_acquire(id, hold, Cargo{}); }
   /// The held event was claimed again: a newer token replaces the older one, so that the copy that is here
   /// finishes under the newer claim.
   void take_over(const EventId& id, Hold hold);
   /// The row has come to another life: what is held must neither begin nor count any more. It stays held
   /// until it is released.
   void lose(const EventId& id);
-  void release(const EventId& id);
+  /// Returns what was held; nothing when nothing was.
+  std::optional<Cargo> release(const EventId& id);
   /// An entry past its ttl counts until a new one takes its place.
   [[nodiscard]] bool contains(const EventId& id) const;
   [[nodiscard]] std::optional<Hold> find(const EventId& id) const;
+  /// The event that was given to `try_acquire`.
+  [[nodiscard]] std::optional<Event> event_of(const EventId& id) const;
 
   /// The held events whose lease ends before `when`, without those that are lost.
   [[nodiscard]] std::vector<Entry> expiring_before(SteadyPoint when) const;
@@ -60,6 +70,7 @@ class InFlightTracker {
   struct Slot {
     Hold hold;
     SteadyPoint since;
+    Cargo cargo;
   };
   struct Shard {
     mutable Mutex mutex;

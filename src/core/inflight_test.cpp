@@ -29,6 +29,23 @@ TEST(InFlightTracker, HoldsAnEventOnce) {
   EXPECT_EQ(held.size(), 2U);
 }
 
+TEST(InFlightTracker, KeepsWhatIsHeldAndReturnsItOnce) {
+  InFlightTracker held;
+  const EventId id("a");
+  const Event event = Event::json("T", "1");
+  ASSERT_TRUE(held.try_acquire(id, {1, {}}, {event, 7, Source::cold}));
+  ASSERT_FALSE(held.try_acquire(id, {2, {}}, {Event::json("T", "2"), 8, Source::hot}));
+  held.take_over(id, {2, {}});
+  EXPECT_EQ(held.event_of(id)->payload().data(), event.payload().data());
+  const auto cargo = held.release(id);
+  ASSERT_TRUE(cargo);
+  EXPECT_EQ(cargo->event->payload(), "1");
+  EXPECT_EQ(cargo->bytes, 7U);
+  EXPECT_EQ(cargo->source, Source::cold);
+  EXPECT_FALSE(held.release(id));
+  EXPECT_FALSE(held.event_of(id));
+}
+
 TEST(InFlightTracker, ANewerTokenTakesOverAndIsStillRefused) {
   ManualClock clock;
   InFlightTracker held(clock);

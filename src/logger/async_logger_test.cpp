@@ -195,7 +195,7 @@ TEST_F(AsyncLogger, AReceiverThatAsksForAYearIsAskedAgainBefore) {
   EXPECT_TRUE(client->await_delivered(1));
 }
 
-TEST_F(AsyncLogger, HazardAReceiverThatTakesEventsAndSpeaksOfAPauseIsSentNoMore) {
+TEST_F(AsyncLogger, AReceiverThatTakesEventsAndSpeaksOfAPauseIsStillSentTo) {
   ManualClock clock;
   LoggerOptions single = direct();
   single.batch_size = 1;

@@ -80,7 +80,7 @@ TEST(EventLogEntryTest, ExtrasKeepTheirTypes) {
   EXPECT_EQ(object.at("list").as_array().size(), 2U);
 }
 
-TEST(EventLogEntryTest, HazardANullPointerCrashesAndACharacterIsANumber) {
+TEST(EventLogEntryTest, ANullPointerDoesNotCrashAndACharacterIsNoNumber) {
   const char* const none = nullptr;
   EventLogEntry entry = EventLogEntry::process_step("p", "s");
   entry.extra("none", none).extra("character", 'x').extra("byte", static_cast<unsigned char>('x'));

@@ -189,7 +189,7 @@ class Gauges final : public MetricsExporter {
   std::vector<LoggerStats> told_;
 };
 
-TEST_F(Lifecycle, HazardAFlushReturnsBeforeItsEventsAreCounted) {
+TEST_F(Lifecycle, AFlushDoesNotReturnBeforeItsEventsAreCounted) {
   struct Slow final : MetricsExporter {
     void increment_logger_sent(std::uint64_t) override {
       asked.set_value();

@@ -20,7 +20,7 @@ struct ReceiverNewsTest : ::testing::Test {
   const SendResult slower{.verdict = SendVerdict::throttled, .status = 429, .reason = "HTTP 429: slower"};
 };
 
-TEST_F(ReceiverNewsTest, HazardAReceiverThatAsksForPausesForEverIsNeverTold) {
+TEST_F(ReceiverNewsTest, AReceiverThatAsksForPausesForEverDoesNotGoUntold) {
   for (int second = 0; second < 60; ++second) {
     news.heard(slower);
     clock.advance(1s);

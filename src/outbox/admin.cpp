@@ -24,6 +24,8 @@ constexpr std::int32_t most_rate = 100'000;
 /// With a rate, what falls due at the same time is a tenth of a second's share.
 constexpr std::int64_t shares_per_second = 10;
 constexpr std::size_t changed_per_transaction = 200;
+/// A search looks at more rows than it finds: one for each transaction would look at most of them many times.
+constexpr std::size_t found_per_search = 2'000;
 constexpr std::size_t longest_reason = 4'000;
 
 void require(bool ok, std::string_view what, std::string_view why) {
@@ -69,29 +71,31 @@ class PendingChange {
   void change_named() {
     const std::vector<EventId> all = rows_.filter.ids.values();
     check_filter_values("an outbox filter", all.size());
-    for (std::size_t first = 0; first < all.size(); first += changed_per_transaction) {
-      const std::size_t some = std::min(changed_per_transaction, all.size() - first);
-      if (!change(std::span(all).subspan(first, some))) return;
-    }
+    change(all);
   }
   /// Never more than there were at first: what fails again meanwhile is not requeued over and over.
   void change_found() {
     const std::int64_t all = count();
     OutboxSearch search{.list = OutboxList::pending, .rows = rows_};
+    if (rows_.filter.delayed.value_or(false)) search.from = rows_.begun;  // what is due is not delayed
     while (changed_ < all) {
-      search.limit = std::min(changed_per_transaction, static_cast<std::size_t>(all - changed_));
+      search.limit = std::min(found_per_search, static_cast<std::size_t>(all - changed_));
       const OutboxPage page = storage_.outbox_search_store().search(search);
       std::vector<EventId> ids;
       for (const OutboxRecord& record : page.records) ids.push_back(record.id);
-      if (!ids.empty() && !change(ids)) return;
-      if (!page.next) return;
+      if (!change(ids) || !page.next) return;
       search.after = page.next;
     }
   }
   /// False when it is to end.
   bool change(std::span<const EventId> ids) {
-    changed_ += storage_.outbox_pending_store().apply(rows_, ids, reason_);
-    return !go_on_ || go_on_(changed_);
+    for (std::size_t first = 0; first < ids.size(); first += changed_per_transaction) {
+      const std::span<const EventId> some =
+          ids.subspan(first, std::min(changed_per_transaction, ids.size() - first));
+      changed_ += storage_.outbox_pending_store().apply(rows_, some, reason_);
+      if (go_on_ && !go_on_(changed_)) return false;
+    }
+    return true;
   }
 
   Storage& storage_;

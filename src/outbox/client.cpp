@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/event_size.hpp"
 #include "core/failpoint.hpp"
 #include "core/what_of.hpp"
 #include "core/wording.hpp"
@@ -106,9 +107,12 @@ Staged OutboxClient::publish(Tx& tx, std::span<const Event> events) {
   auto pending = std::make_unique<Staged::Pending>();
   const TimePoint now = options_.clock->now();
   const auto delayed = [&](const Event& event) { return event.deliver_at() && *event.deliver_at() > now; };
-  const auto immediate = static_cast<std::size_t>(
-      std::count_if(events.begin(), events.end(), [&](const Event& event) { return !delayed(event); }));
-  pending->places = OutboxDispatcher::reserve_hot(dispatcher_, immediate);
+  std::vector<std::size_t> sizes;  // of those that may be delivered at once
+  sizes.reserve(events.size());
+  for (const Event& event : events) {
+    if (!delayed(event)) sizes.push_back(size_of(event));
+  }
+  pending->places = OutboxDispatcher::reserve_hot(dispatcher_, sizes);
   const bool running = pending->places.count() > 0 || dispatcher_->accepting();
 
   // Measured before the rows are written: the local end of a lease must never be later than the one in the
@@ -121,7 +125,6 @@ Staged OutboxClient::publish(Tx& tx, std::span<const Event> events) {
   ids.reserve(events.size());
   rows.reserve(events.size());
   keys.reserve(events.size());
-  std::size_t places = pending->places.count();
   std::size_t dropped = 0;
   for (const Event& event : events) {
     ids.push_back(event.id());
@@ -134,13 +137,14 @@ Staged OutboxClient::publish(Tx& tx, std::span<const Event> events) {
       pending->delayed.push_back(options_.clock->steady_now() + wait);
       continue;
     }
-    if (places == 0) {
+    const std::size_t place = pending->hot.size();
+    if (place == pending->places.count()) {
       ++dropped;
       continue;
     }
-    --places;
     row.lease = lease;
-    pending->hot.push_back({event, birth_token, Attempt{0}, Source::hot, keys.back(), lease_end, {}});
+    pending->hot.push_back(
+        {event, birth_token, Attempt{0}, Source::hot, keys.back(), lease_end, {}, sizes[place]});
   }
 
   failpoint("outbox.insert.before");
@@ -186,7 +190,7 @@ void OutboxClient::warn_dropped(std::size_t count) {
   options_.log(LogLevel::warning, "postrider: the hot queue is full; the poller will bring " +
                                       counted(total, "event") +
                                       ". Hint: more workers, faster listeners or a larger "
-                                      "hot_queue_capacity");
+                                      "hot_queue_capacity (or hot_queue_bytes, if the events are large)");
 }
 
 }  // namespace postrider

@@ -54,7 +54,9 @@ OutboxDispatcher::OutboxDispatcher(OutboxStore& store, ListenerRegistry& listene
       in_flight_(in_flight),
       options_(std::move(options)),
       queues_{Ring<OutboxItem>(options_.hot_capacity), Ring<OutboxItem>(options_.cold_capacity)},
-      copies_(in_flight) {}
+      copies_(in_flight),
+      hot_room_(options_.hot_capacity, options_.hot_bytes),
+      cold_room_(options_.cold_capacity, options_.cold_bytes) {}
 
 OutboxDispatcher::~OutboxDispatcher() {
   stop();
@@ -86,7 +88,7 @@ void OutboxDispatcher::stop() {
     // events.
     while (!queues_.hot.empty()) left.push_back(queues_.hot.pop());
     while (!queues_.cold.empty()) left.push_back(queues_.cold.pop());
-    for (const OutboxItem& event : left) --(event.source == Source::hot ? hot_used_ : cold_used_);
+    for (const OutboxItem& event : left) room_of(event.source).leave(1);
     queued_ -= left.size();
     if (running_ > 0) {
       options_.log(LogLevel::warning, "postrider: the drain timeout is over; waiting for " +
@@ -113,24 +115,15 @@ bool OutboxDispatcher::accepting() const {
   return accepting_;
 }
 
-OutboxDispatcher::HotPlaces OutboxDispatcher::reserve_hot(const std::shared_ptr<OutboxDispatcher>& self,
-                                                          std::size_t wanted) {
-  const MutexLock lock(self->mutex_);
-  if (!self->accepting_) return {};
-  const std::size_t granted = std::min(wanted, self->options_.hot_capacity - self->hot_used_);
-  self->hot_used_ += granted;
-  return {self, granted};
-}
-
 bool OutboxDispatcher::enqueue_hot(std::vector<OutboxItem>& events, HotPlaces places) {
   {
     const MutexLock lock(mutex_);
-    // From here on the places are counted by the events themselves.
-    places.count_ -= events.size();
-    if (!accepting_) {
-      hot_used_ -= events.size();
-      return false;
-    }
+    // What was published may have been rolled back in part: the rest of the places goes back.
+    std::size_t bytes = 0;
+    for (const OutboxItem& event : events) bytes += event.bytes;
+    if (!accepting_) return false;
+    places.reserved_.places -= events.size();
+    places.reserved_.bytes -= bytes;
     ++entrants_;
   }
   enqueue(events, true);
@@ -142,7 +135,7 @@ bool OutboxDispatcher::enqueue_cold(std::vector<OutboxItem>& events) {
   {
     const MutexLock lock(mutex_);
     if (!accepting_) return false;
-    cold_used_ += events.size();
+    cold_room_.enter(events.size());
     ++entrants_;
   }
   enqueue(events, false);
@@ -159,15 +152,16 @@ void OutboxDispatcher::enqueue(std::vector<OutboxItem>& events, bool hot) {
     const MutexLock lock(mutex_);
     for (OutboxItem& event : events) {
       event.enqueued = now;
+      if (hot) hot_room_.unreserve(event.bytes);  // from here on they are in memory, or not at all
       InFlightCopies::Arrival arrival = copies_.arrive(event);
       if (arrival.write_again) to_write_again.push_back({std::move(*arrival.write_again), {}});
       if (!arrival.queue) {
-        --(hot ? hot_used_ : cold_used_);
+        room_of(event.source).leave(1);
         if (event.ordered()) held_back.insert(event.ordering_key);
         continue;
       }
       if (event.ordered() && held_back.contains(event.ordering_key)) {
-        --(hot ? hot_used_ : cold_used_);
+        room_of(event.source).leave(1);
         event.ordering_key.clear();  // its way back to the database is not the lane's business
         given_back.push_back(std::move(event));
         continue;
@@ -186,13 +180,15 @@ void OutboxDispatcher::enqueue(std::vector<OutboxItem>& events, bool hot) {
   // lease.
   for (const OutboxItem& event : given_back) {
     if (!options_.run_inline && completer_.try_submit(release_of(event))) continue;
-    in_flight_.release(event.id());
+    const MutexLock lock(mutex_);
+    copies_.let_go(event.id());
   }
   leave();
 }
 
 void OutboxDispatcher::leave() {
   const MutexLock lock(mutex_);
+  poll_if_room();
   --entrants_;
   // Under the lock: once it is let go, `stop` may return and all but this object be gone.
   drained_.notify_all();
@@ -208,7 +204,7 @@ void OutboxDispatcher::admit(OutboxItem event, std::vector<OutboxItem>& given_ba
         ++queued_;
         return;
       case KeyLanes::Arrival::turned_away:
-        --(source == Source::hot ? hot_used_ : cold_used_);
+        room_of(source).leave(1);
         // Its way back to the database is not the lane's business.
         event.ordering_key.clear();
         given_back.push_back(std::move(event));
@@ -223,9 +219,13 @@ void OutboxDispatcher::make_ready(OutboxItem event) {
   (event.source == Source::hot ? queues_.hot : queues_.cold).push(std::move(event));
 }
 
-std::size_t OutboxDispatcher::cold_room() const {
+bool OutboxDispatcher::cold_has_room_for(const OutboxItem& event) const {
   const MutexLock lock(mutex_);
-  return accepting_ ? options_.cold_capacity - cold_used_ : 0;
+  return cold_room_.free_places() > 0 && cold_room_.fits(event.bytes, copies_.bytes(Source::cold));
+}
+
+void OutboxDispatcher::poll_if_room() {
+  if (accepting_ && on_poll_wanted_ && cold_room_.has_more(copies_.bytes(Source::cold))) on_poll_wanted_({});
 }
 
 void OutboxDispatcher::request_poll(std::optional<SteadyPoint> when) {
@@ -241,7 +241,7 @@ OutboxItem OutboxDispatcher::take() {
     turn_ = (turn_ + 1) % 3;
   }
   OutboxItem event = hot ? queues_.hot.pop() : queues_.cold.pop();
-  --(hot ? hot_used_ : cold_used_);
+  room_of(event.source).leave(1);
   --queued_;
   ++running_;
   // Otherwise the last that were queued would be seen until more come.
@@ -253,15 +253,13 @@ void OutboxDispatcher::work() {
   const Running running(*this);
   for (;;) {
     OutboxItem event;
-    bool cold_room_now = false;
     {
       const MutexLock lock(mutex_);
       while (!stopping_ && queues_.hot.empty() && queues_.cold.empty()) ready_.wait(mutex_);
       if (stopping_) return;
       event = take();
-      cold_room_now = event.source == Source::cold && cold_used_ == options_.cold_capacity / 2;
+      poll_if_room();
     }
-    if (cold_room_now) request_poll();
     process(std::move(event));
     bool idle = false;
     {
@@ -411,7 +409,7 @@ void OutboxDispatcher::leave_lane(const OutboxItem& event, bool may_be_followed)
     ended = lanes_.ended(event, may_be_followed && !stopping_);
     for (const OutboxItem& waiting : ended.given_back) {
       --queued_;
-      --(waiting.source == Source::hot ? hot_used_ : cold_used_);
+      room_of(waiting.source).leave(1);
     }
     if (ended.next) {
       make_ready(std::move(*ended.next));
@@ -460,6 +458,7 @@ std::vector<std::string> OutboxDispatcher::flushed(std::span<const FinishedEvent
           lanes_.flushed(result.ordering_key, result.completion.lease.id)) {
         keys.push_back(result.ordering_key);
       }
+      poll_if_room();
     }
     if (ended.write_again) {
       FinishedEvent rewritten{std::move(*ended.write_again), result.ordering_key};
@@ -478,7 +477,7 @@ void OutboxDispatcher::requeue(OutboxItem copy) {
   copy.source = Source::cold;  // its place in the hot queue, if it had one, was given up when it had to wait
   events.push_back(std::move(copy));
   // One with a key goes back instead: those that were claimed before it, if any, are no longer here.
-  if (!events.front().ordered() && cold_room() > 0 && enqueue_cold(events)) return;
+  if (!events.front().ordered() && cold_has_room_for(events.front()) && enqueue_cold(events)) return;
   events.front().ordering_key.clear();
   // No room, or stopping. What the completer cannot take comes free with its lease.
   if (options_.run_inline) {

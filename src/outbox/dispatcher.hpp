@@ -13,11 +13,13 @@
 
 #include "core/bounded_queue.hpp"
 #include "core/inflight.hpp"
+#include "outbox/claim_size.hpp"
 #include "outbox/completer.hpp"
 #include "outbox/decide.hpp"
 #include "outbox/in_flight_copies.hpp"
 #include "outbox/key_lanes.hpp"
 #include "outbox/outbox_item.hpp"
+#include "outbox/queue_room.hpp"
 #include "outbox/registry.hpp"
 #include "postrider/detail/sync.hpp"
 #include "postrider/log.hpp"
@@ -30,6 +32,8 @@ struct DispatcherOptions {
   std::size_t workers = 4;
   std::size_t hot_capacity = 1000;
   std::size_t cold_capacity = 1000;
+  std::size_t hot_bytes = std::size_t{64} << 20;
+  std::size_t cold_bytes = std::size_t{64} << 20;
   Duration lease = std::chrono::seconds{30};
   RetryRules retry{};
   Duration drain_timeout = std::chrono::seconds{10};
@@ -47,23 +51,23 @@ struct DispatcherOptions {
 /// never fails the caller: the row is in the database, the poller will bring it.
 class OutboxDispatcher {
  public:
-  /// A claim on places in the hot queue, taken before the rows are inserted: a row is born leased to this
-  /// node exactly if a place waits for it. Gives back what was not used.
+  /// A claim on places and bytes in the hot queue, taken before the rows are inserted: a row is born leased
+  /// to this node exactly if a place waits for it. Gives back what was not used.
   class HotPlaces {
    public:
     HotPlaces() = default;
     HotPlaces(HotPlaces&& other) noexcept;
     HotPlaces& operator=(HotPlaces&& other) noexcept;
     ~HotPlaces() { give_back(); }
-    [[nodiscard]] std::size_t count() const noexcept { return count_; }
+    [[nodiscard]] std::size_t count() const noexcept { return reserved_.places; }
 
    private:
     friend class OutboxDispatcher;
-    HotPlaces(std::shared_ptr<OutboxDispatcher> owner, std::size_t count) noexcept
-        : owner_(std::move(owner)), count_(count) {}
+    HotPlaces(std::shared_ptr<OutboxDispatcher> owner, QueueRoom::Reserved reserved) noexcept
+        : owner_(std::move(owner)), reserved_(reserved) {}
     void give_back() noexcept;
     std::shared_ptr<OutboxDispatcher> owner_;
-    std::size_t count_ = 0;
+    QueueRoom::Reserved reserved_{};
   };
 
   OutboxDispatcher(OutboxStore& store, ListenerRegistry& listeners, Completer& completer,
@@ -76,9 +80,10 @@ class OutboxDispatcher {
 
   /// True between `start` and `stop`.
   [[nodiscard]] bool accepting() const;
-  /// Up to `wanted` places; fewer, or none, when the queue is full or the dispatcher is not running.
+  /// Places for events of these sizes, from the first on; fewer, or none, when the queue is full or the
+  /// dispatcher is not running.
   [[nodiscard]] static HotPlaces reserve_hot(const std::shared_ptr<OutboxDispatcher>& self,
-                                             std::size_t wanted);
+                                             std::span<const std::size_t> sizes);
 
   /// Queues committed events on reserved places; there must be one for each. Never blocks. Returns false,
   /// taking nothing, when the dispatcher is stopping; else moves from `events`. Inline, it runs them.
@@ -89,7 +94,6 @@ class OutboxDispatcher {
   /// Inline, runs on this thread what is queued; to be called after `enqueue_cold`, without any lock that a
   /// listener may come to want. Else does nothing.
   void run_inline();
-  [[nodiscard]] std::size_t cold_room() const;
 
   /// Lasts from before the poller asks for rows until it has queued them. A result that becomes stale
   /// meanwhile, because its row's lease had ended and this claim took the row, is written again under the new
@@ -97,25 +101,33 @@ class OutboxDispatcher {
   /// what was claimed is queued or given back, not left leased to nobody.
   class ClaimWindow {
    public:
-    explicit ClaimWindow(OutboxDispatcher& dispatcher);
+    ClaimWindow(OutboxDispatcher& dispatcher, std::size_t wanted);
     ~ClaimWindow();
     ClaimWindow(const ClaimWindow&) = delete;
     ClaimWindow& operator=(const ClaimWindow&) = delete;
     /// How many events may be claimed; with 0, when the queue is full or the dispatcher is not running, the
     /// window is closed already.
-    [[nodiscard]] std::size_t room() const noexcept { return room_; }
+    [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
+    /// The queue has no room for as many as were wanted.
+    [[nodiscard]] bool starved() const noexcept { return starved_; }
+    /// What was claimed: `rows` and, of them, the events. Their sizes tell how much the next claim may ask
+    /// for. When there was no room for more, and there may be more, a poll is wanted as soon as there is
+    /// room.
+    void brought(std::size_t rows, std::span<const OutboxItem> events);
 
    private:
     OutboxDispatcher& dispatcher_;
-    std::size_t room_ = 0;
+    std::size_t limit_ = 0;
+    bool starved_ = false;
   };
 
   /// Called by the completer after results are in the database. Returns the keys that may have more events
   /// waiting.
   std::vector<std::string> flushed(std::span<const FinishedEvent> results);
 
-  /// Who is told that the poller should look into the database: when the cold queue has become half empty,
-  /// and by `request_poll`. Set before `start`; not called after `stop` has returned.
+  /// Who is told that the poller should look into the database: when a cold queue that was too full for a
+  /// claim has become half empty, and by `request_poll`. Set before `start`; not called after `stop` has
+  /// returned.
   using PollWanted = std::function<void(std::optional<SteadyPoint> when)>;
   void on_poll_wanted(PollWanted callback) { on_poll_wanted_ = std::move(callback); }
   /// Now, or at the given time.
@@ -133,6 +145,12 @@ class OutboxDispatcher {
   };
 
   void enqueue(std::vector<OutboxItem>& events, bool hot);
+  [[nodiscard]] bool cold_has_room_for(const OutboxItem& event) const;
+  [[nodiscard]] QueueRoom& room_of(Source source) POSTRIDER_REQUIRES(mutex_) {
+    return source == Source::hot ? hot_room_ : cold_room_;
+  }
+  /// To be called after events have left.
+  void poll_if_room() POSTRIDER_REQUIRES(mutex_);
   void leave();
   /// Puts the event where it belongs; turned-away ones go to `given_back`.
   void admit(OutboxItem event, std::vector<OutboxItem>& given_back) POSTRIDER_REQUIRES(mutex_);
@@ -163,9 +181,10 @@ class OutboxDispatcher {
   Queues queues_ POSTRIDER_GUARDED_BY(mutex_);
   InFlightCopies copies_ POSTRIDER_GUARDED_BY(mutex_);
   KeyLanes lanes_ POSTRIDER_GUARDED_BY(mutex_);
-  std::size_t hot_used_ POSTRIDER_GUARDED_BY(mutex_) = 0;   // reserved or queued, also in lanes
-  std::size_t cold_used_ POSTRIDER_GUARDED_BY(mutex_) = 0;  // queued, also in lanes
-  std::size_t queued_ POSTRIDER_GUARDED_BY(mutex_) = 0;     // in the rings and in lanes
+  QueueRoom hot_room_ POSTRIDER_GUARDED_BY(mutex_);   // places: reserved or queued, also in lanes
+  QueueRoom cold_room_ POSTRIDER_GUARDED_BY(mutex_);  // places: queued, also in lanes
+  ClaimSize claim_size_ POSTRIDER_GUARDED_BY(mutex_);
+  std::size_t queued_ POSTRIDER_GUARDED_BY(mutex_) = 0;  // in the rings and in lanes
   std::size_t running_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   std::size_t entrants_ POSTRIDER_GUARDED_BY(mutex_) = 0;  // threads inside enqueue, run_inline or a claim
   unsigned turn_ POSTRIDER_GUARDED_BY(mutex_) = 0;

@@ -24,38 +24,72 @@ Completion under(Completion result, Token claim) {
   return result;
 }
 
-/// Not what is held, claimed once more, but what became of it: a dead letter that was replayed, maybe edited,
-/// or another row, published when the first one had been purged.
-bool is_another_life(const OutboxItem& event, std::size_t content, const InFlightTracker::Hold& held) {
-  const Token token{held.token};
-  if (life_of(event.token) != life_of(token) || content != held.content) return true;
+InFlightTracker::Hold hold_of(const OutboxItem& event) {
+  return {static_cast<std::int64_t>(event.token), event.lease_end};
+}
+
+/// By the tokens alone: `known` is the one of what is here already.
+bool another_life_by_token(const OutboxItem& event, Token known) noexcept {
+  if (life_of(event.token) != life_of(known)) return true;
   // A claim raises the token, and a row is committed once.
-  return event.source == Source::cold ? event.token <= token : event.token == token;
+  return event.source == Source::cold ? event.token <= known : event.token == known;
 }
 
 }  // namespace
 
-void InFlightCopies::claim_ends() {
+std::vector<Event> InFlightCopies::claim_ends() {
   claiming_ = false;
-  for (const auto& [id, result] : ended_meanwhile_) in_flight_.release(id);
+  std::vector<Event> gone;
+  for (const auto& [id, result] : ended_meanwhile_) {
+    if (std::optional<Event> event = release(id)) gone.push_back(*std::move(event));
+  }
   ended_meanwhile_.clear();
+  return gone;
+}
+
+bool InFlightCopies::acquire(const OutboxItem& event) {
+  if (!in_flight_.try_acquire(event.id(), hold_of(event), {event.event, event.bytes, event.source}))
+    return false;
+  (event.source == Source::hot ? hot_bytes_ : cold_bytes_) += event.bytes;
+  return true;
+}
+
+std::optional<Event> InFlightCopies::release(const EventId& id) {
+  std::optional<InFlightTracker::Cargo> cargo = in_flight_.release(id);
+  if (!cargo) return std::nullopt;
+  (cargo->source == Source::hot ? hot_bytes_ : cold_bytes_) -= cargo->bytes;
+  return std::move(cargo->event);
+}
+
+/// The newest copy takes the place of one that waits already.
+void InFlightCopies::wait(const OutboxItem& event) {
+  OutboxItem& place = waiting_[event.id()];
+  cold_bytes_ = cold_bytes_ - place.bytes + event.bytes;
+  place = event;
+}
+
+/// Not what is held, claimed once more, but what became of it: a dead letter that was replayed, maybe edited,
+/// or another row, published when the first one had been purged. Payloads are compared only for an event that
+/// is here twice.
+bool InFlightCopies::is_another_life(const OutboxItem& event, Token held) const {
+  if (another_life_by_token(event, held)) return true;
+  const std::optional<Event> here = in_flight_.event_of(event.id());
+  return here && !same_content(*event.event, *here);
 }
 
 InFlightCopies::Arrival InFlightCopies::arrive(const OutboxItem& event) {
-  const InFlightTracker::Hold hold{static_cast<std::int64_t>(event.token), event.lease_end,
-                                   content_of(*event.event)};
-  if (in_flight_.try_acquire(event.id(), hold)) return {.queue = true};
+  if (acquire(event)) return {.queue = true};
   const std::optional<InFlightTracker::Hold> held = in_flight_.find(event.id());
-  if (held && is_another_life(event, hold.content, *held)) return arrive_anew(event, hold);
+  if (held && is_another_life(event, Token{held->token})) return arrive_anew(event);
   // Committed just now, yet held: a claim was faster. It has the newer token.
   if (event.source == Source::hot) return {};
   // Claimed before its next life began, which is waiting already.
   if (held && held->lost) return {};
-  in_flight_.take_over(event.id(), hold);
+  in_flight_.take_over(event.id(), hold_of(event));
   const auto ended = ended_meanwhile_.find(event.id());
   if (ended == ended_meanwhile_.end()) {
     // Queued, running, or its result is on its way: what comes of that decides, see `ended`.
-    waiting_.insert_or_assign(event.id(), event);
+    wait(event);
     return {};
   }
   Completion result = std::move(ended->second);
@@ -63,26 +97,23 @@ InFlightCopies::Arrival InFlightCopies::arrive(const OutboxItem& event) {
   if (missed_by_this_claim(result, event.token)) {
     return {.write_again = under(std::move(result), event.token)};
   }
-  in_flight_.release(event.id());
-  return {.queue = in_flight_.try_acquire(event.id(), hold)};
+  (void)release(event.id());
+  return {.queue = acquire(event)};
 }
 
 /// Whoever has the old life may be inside a listener. The new one comes after it, never at the same time.
-InFlightCopies::Arrival InFlightCopies::arrive_anew(const OutboxItem& event,
-                                                    const InFlightTracker::Hold& hold) {
+InFlightCopies::Arrival InFlightCopies::arrive_anew(const OutboxItem& event) {
   if (ended_meanwhile_.erase(event.id()) > 0) {
-    in_flight_.release(event.id());
-    return {.queue = in_flight_.try_acquire(event.id(), hold)};
+    (void)release(event.id());
+    return {.queue = acquire(event)};
   }
   in_flight_.lose(event.id());
-  const auto [place, first] = waiting_.try_emplace(event.id(), event);
-  if (first) return {};
-  OutboxItem& waiting = place->second;
-  const InFlightTracker::Hold of_waiting{static_cast<std::int64_t>(waiting.token), waiting.lease_end,
-                                         content_of(*waiting.event)};
+  const auto waiting = waiting_.find(event.id());
   // Committed just now, and it waits already: a claim was faster.
-  const bool late = event.source == Source::hot && !is_another_life(event, hold.content, of_waiting);
-  if (!late) waiting = event;
+  const bool late = waiting != waiting_.end() && event.source == Source::hot &&
+                    !another_life_by_token(event, waiting->second.token) &&
+                    same_content(*event.event, *waiting->second.event);
+  if (!late) wait(event);
   return {};
 }
 
@@ -94,10 +125,10 @@ InFlightCopies::Ended InFlightCopies::ended(const Completion& result) {
     return {.write_again = under(result, copy->token)};
   if (claiming_ && !copy && for_good(result)) {
     ended_meanwhile_.insert_or_assign(result.lease.id, result);
-  } else {
-    in_flight_.release(result.lease.id);
+    return {};
   }
-  return {.requeue = std::move(copy)};
+  std::optional<Event> gone = release(result.lease.id);
+  return {.requeue = std::move(copy), .gone = std::move(gone)};
 }
 
 /// A copy that was claimed after the result's own claim, or is another life than what is `lost`.
@@ -106,6 +137,7 @@ std::optional<OutboxItem> InFlightCopies::take_waiting(const LeaseRef& finished,
   if (found == waiting_.end()) return std::nullopt;
   OutboxItem copy = std::move(found->second);
   waiting_.erase(found);
+  cold_bytes_ -= copy.bytes;
   // Claimed before the listeners ended: the result was written under this very claim.
   if (!lost && copy.token <= finished.token) return std::nullopt;
   return copy;

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "core/inflight.hpp"
 #include "outbox/outbox_item.hpp"
@@ -29,7 +30,8 @@ class InFlightCopies {
   /// From before the database is asked for rows until those it returned have arrived, one claim at a time. A
   /// result that is written in between may have been too late for a row that the claim already has.
   void claim_begins() { claiming_ = true; }
-  void claim_ends();
+  /// Returns what was held for the claim's sake, for the caller to let go of where it pleases.
+  std::vector<Event> claim_ends();
 
   struct Arrival {
     /// The event is held from now on and is to be queued. Otherwise the caller drops it: its twin is here.
@@ -46,16 +48,32 @@ class InFlightCopies {
     std::optional<Completion> write_again{};
     /// The row's new life, to be queued by `arrive`. No longer held.
     std::optional<OutboxItem> requeue{};
+    /// What was held, for the caller to let go of where it pleases.
+    std::optional<Event> gone{};
   };
   /// A result of a held event was written, or was found stale, or the event was let go.
   [[nodiscard]] Ended ended(const Completion& result);
+  /// A queued event goes back to the database, and nobody will hear how that ended.
+  void let_go(const EventId& id) { (void)release(id); }
+
+  /// Of the events in memory: those held, by where they came from, and with the cold ones what waits. An
+  /// event counts from its arrival until it is no longer held, so also while its result is being written.
+  [[nodiscard]] std::size_t bytes(Source source) const noexcept {
+    return source == Source::hot ? hot_bytes_ : cold_bytes_;
+  }
 
  private:
-  [[nodiscard]] Arrival arrive_anew(const OutboxItem& event, const InFlightTracker::Hold& hold);
+  [[nodiscard]] Arrival arrive_anew(const OutboxItem& event);
+  [[nodiscard]] bool is_another_life(const OutboxItem& event, Token held) const;
+  [[nodiscard]] bool acquire(const OutboxItem& event);
+  std::optional<Event> release(const EventId& id);
+  void wait(const OutboxItem& event);
   [[nodiscard]] std::optional<OutboxItem> take_waiting(const LeaseRef& finished, bool lost);
 
   InFlightTracker& in_flight_;
   bool claiming_ = false;
+  std::size_t hot_bytes_ = 0;
+  std::size_t cold_bytes_ = 0;
   /// Done or dead, written while a claim was under way; still held until it is over.
   std::unordered_map<EventId, Completion> ended_meanwhile_;
   /// Claimed again while they are held here; at most one for each held event.

@@ -22,6 +22,7 @@ class InFlightCopiesTest : public ::testing::Test {
     queued.token = Token{token};
     queued.source = source;
     queued.lease_end = SteadyPoint{} + std::chrono::seconds{token};
+    queued.bytes = 10 + payload.size();
     return queued;
   }
   static Completion result(Kind kind, std::int64_t token) {
@@ -79,6 +80,11 @@ class InFlightCopiesTest : public ::testing::Test {
   void expect_lost_under(std::int64_t token) {
     expect_held_under(token);
     EXPECT_TRUE(in_flight_.find(a)->lost);
+  }
+
+  void expect_bytes(std::size_t hot, std::size_t cold) {
+    EXPECT_EQ(copies_.bytes(Source::hot), hot);
+    EXPECT_EQ(copies_.bytes(Source::cold), cold);
   }
 
   inline static const EventId a{"a"};
@@ -366,6 +372,63 @@ TEST_F(InFlightCopiesTest, AReplaysCopyIsQueuedDuringTheClaimAndOutlastsIt) {
   expect_requeued(written(Kind::dead, 1), 3);
   copies_.claim_ends();
   expect_held_under(3);
+}
+
+// Bytes, each event of which has 12.
+
+TEST_F(InFlightCopiesTest, AnEventCountsInBytesUntilItsResultIsWritten) {
+  expect_queued(committed(1), 1);
+  expect_bytes(12, 0);
+  expect_over(written(Kind::done, 1));
+  expect_bytes(0, 0);
+  expect_queued(claimed(2), 2);
+  expect_bytes(0, 12);
+  copies_.let_go(a);
+  copies_.let_go(a);
+  expect_bytes(0, 0);
+}
+
+TEST_F(InFlightCopiesTest, ACopyThatWaitsCountsInBytesAsLongAsItIsHere) {
+  expect_queued(committed(1), 1);
+  expect_kept_back(claimed(2));
+  expect_bytes(12, 12);
+  expect_kept_back(claimed(3));
+  expect_bytes(12, 12);
+  expect_kept_back(copies_.arrive(event(4, Source::cold, "[100]")));
+  expect_bytes(12, 15);
+  expect_requeued(written(Kind::retry, 1), 4);
+  expect_bytes(0, 15);
+  expect_over(written(Kind::done, 4));
+  expect_bytes(0, 0);
+}
+
+TEST_F(InFlightCopiesTest, ACopyThatIsNotKeptDoesNotCountInBytes) {
+  expect_queued(claimed(2), 2);
+  expect_kept_back(committed(1));
+  expect_bytes(0, 12);
+  expect_kept_back(claimed(3));
+  expect_rewritten(written(Kind::done, 2).write_again, Kind::done, 3);
+  expect_bytes(0, 12);
+  expect_over(written(Kind::done, 3));
+  expect_bytes(0, 0);
+}
+
+TEST_F(InFlightCopiesTest, WhatEndsDuringAClaimCountsInBytesUntilTheClaimHasEnded) {
+  expect_queued(committed(1), 1);
+  copies_.claim_begins();
+  expect_over(written(Kind::done, 1));
+  expect_bytes(12, 0);
+  EXPECT_EQ(copies_.claim_ends().size(), 1U);
+  expect_bytes(0, 0);
+
+  expect_queued(committed(1), 1);
+  copies_.claim_begins();
+  expect_over(written(Kind::dead, 1));
+  expect_queued(claimed(3), 3);  // a replay
+  expect_bytes(0, 12);
+  EXPECT_TRUE(copies_.claim_ends().empty());
+  expect_over(written(Kind::done, 3));
+  expect_bytes(0, 0);
 }
 
 }  // namespace

@@ -15,6 +15,9 @@ OutboxOptions checked(OutboxOptions options) {
   check.count("workers", options.workers, 1, 1024);
   check.count("hot_queue_capacity", options.hot_queue_capacity, 1, 1'000'000);
   check.count("cold_queue_capacity", options.cold_queue_capacity, 1, 1'000'000);
+  constexpr std::size_t mebi = std::size_t{1} << 20;
+  check.count("hot_queue_bytes", options.hot_queue_bytes, mebi, mebi << 20);
+  check.count("cold_queue_bytes", options.cold_queue_bytes, mebi, mebi << 20);
   check.time("poller_interval", options.poller_interval, 1ms, day);
   check.count("poller_batch_size", options.poller_batch_size, 1, 10'000);
   check.time("poller_skip_recent", options.poller_skip_recent, 0ms, day);

@@ -18,6 +18,8 @@ TEST(OutboxOptions, HasTheDocumentedDefaults) {
   EXPECT_EQ(options.workers, 4U);
   EXPECT_EQ(options.hot_queue_capacity, 1000U);
   EXPECT_EQ(options.cold_queue_capacity, 1000U);
+  EXPECT_EQ(options.hot_queue_bytes, 64U << 20);
+  EXPECT_EQ(options.cold_queue_bytes, 64U << 20);
   EXPECT_TRUE(options.poller_enabled);
   EXPECT_EQ(options.poller_interval, 5000ms);
   EXPECT_EQ(options.poller_batch_size, 200U);
@@ -61,6 +63,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"workers", [](OutboxOptions& o) { o.workers = 1025; }},
         Refused{"hot_queue_capacity", [](OutboxOptions& o) { o.hot_queue_capacity = 0; }},
         Refused{"cold_queue_capacity", [](OutboxOptions& o) { o.cold_queue_capacity = 1'000'001; }},
+        Refused{"hot_queue_bytes", [](OutboxOptions& o) { o.hot_queue_bytes = (1U << 20) - 1; }},
+        Refused{"cold_queue_bytes", [](OutboxOptions& o) { o.cold_queue_bytes = 0; }},
         Refused{"poller_interval", [](OutboxOptions& o) { o.poller_interval = 0ms; }},
         Refused{"poller_batch_size", [](OutboxOptions& o) { o.poller_batch_size = 0; }},
         Refused{"poller_skip_recent", [](OutboxOptions& o) { o.poller_skip_recent = -1ms; }},

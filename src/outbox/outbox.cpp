@@ -34,6 +34,8 @@ DispatcherOptions dispatcher_options(const OutboxOptions& options) {
   return {.workers = options.workers,
           .hot_capacity = options.hot_queue_capacity,
           .cold_capacity = options.cold_queue_capacity,
+          .hot_bytes = options.hot_queue_bytes,
+          .cold_bytes = options.cold_queue_bytes,
           .lease = options.lease,
           .retry = {options.retry_policy.get(), options.retry_max_attempts},
           .drain_timeout = options.drain_timeout,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -20,6 +21,7 @@ struct OutboxItem {
   /// Until when the row is surely leased to this node, by the steady clock.
   SteadyPoint lease_end{};
   SteadyPoint enqueued{};
+  std::size_t bytes = 0;  ///< `size_of` the event
 
   [[nodiscard]] const EventId& id() const { return event->id(); }
   [[nodiscard]] bool ordered() const noexcept { return !ordering_key.empty(); }

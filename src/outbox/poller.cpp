@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/event_size.hpp"
 #include "core/failpoint.hpp"
 #include "core/what_of.hpp"
 
@@ -84,12 +85,11 @@ void OutboxPoller::run() {
   const Duration shortest = std::min(shortest_pause, options_.interval);
   while (wait_for_reason(pause)) {
     try {
-      const std::size_t room = dispatcher_.cold_room();
-      const std::size_t claimed = poll(&sign_of_life_);
-      if (claimed > 0 && claimed >= std::min(room, options_.batch_size)) {
-        // There is more. Without room the dispatcher pokes as soon as there is some.
-        pause = claimed < options_.batch_size ? shortest : Duration::zero();
-      } else if (claimed > 0) {
+      const Claimed claimed = poll(&sign_of_life_);
+      if (claimed.more) {
+        // Without room the dispatcher pokes as soon as there is some.
+        pause = claimed.starved ? shortest : Duration::zero();
+      } else if (claimed.rows > 0) {
         pause = shortest;
       } else {
         pause = std::clamp(pause * 2, shortest, options_.interval);
@@ -128,21 +128,21 @@ void OutboxPoller::ask_again(std::span<const std::string> keys) {
 }
 
 std::size_t OutboxPoller::poll_once() {
-  return poll(nullptr);
+  return poll(nullptr).rows;
 }
 
-std::size_t OutboxPoller::poll(SignOfLife* sign) {
-  const std::size_t claimed = claim_once(sign);
+OutboxPoller::Claimed OutboxPoller::poll(SignOfLife* sign) {
+  const Claimed claimed = claim_once(sign);
   // Not inside the cycle: a listener may poll.
-  if (claimed > 0) dispatcher_.run_inline();
+  if (claimed.rows > 0) dispatcher_.run_inline();
   return claimed;
 }
 
-std::size_t OutboxPoller::claim_once(SignOfLife* sign) {
+OutboxPoller::Claimed OutboxPoller::claim_once(SignOfLife* sign) {
   if (sign != nullptr) sign->elsewhere();  // somebody else's cycle may be waiting for the database
   const MutexLock cycle(cycle_mutex_);
-  const OutboxDispatcher::ClaimWindow window(dispatcher_);
-  if (window.room() == 0) return 0;
+  OutboxDispatcher::ClaimWindow window(dispatcher_, options_.batch_size);
+  if (window.limit() == 0) return {};
 
   std::vector<std::string> keys;
   ClaimRequest request;
@@ -153,7 +153,7 @@ std::size_t OutboxPoller::claim_once(SignOfLife* sign) {
   }
   request.owner = options_.owner;
   request.lease = options_.lease;
-  request.limit = std::min(options_.batch_size, window.room());
+  request.limit = window.limit();
   request.continue_keys = keys;
   // Measured before the database is asked: the local end must never be later than the one in the row.
   const SteadyPoint asked = options_.clock->steady_now();
@@ -191,14 +191,17 @@ std::size_t OutboxPoller::claim_once(SignOfLife* sign) {
       dispatcher_.submit({std::move(dead), {}});
       continue;
     }
+    const std::size_t bytes = size_of(*row.event);
     events.push_back({std::move(row.event),
                       row.lease.token,
                       row.failed,
                       Source::cold,
                       std::move(row.ordering_key),
                       asked + options_.lease,
-                      {}});
+                      {},
+                      bytes});
   }
+  window.brought(claimed.size(), events);
   options_.metrics->record_oldest_lag(
       claimed.empty() ? Duration::zero() : std::max(Duration::zero(), options_.clock->now() - oldest));
   if (!events.empty()) {
@@ -209,7 +212,7 @@ std::size_t OutboxPoller::claim_once(SignOfLife* sign) {
       }
     }
   }
-  return claimed.size();
+  return {claimed.size(), claimed.size() >= request.limit, window.starved()};
 }
 
 }  // namespace postrider

@@ -56,9 +56,14 @@ class OutboxPoller {
 
  private:
   void run();
+  struct Claimed {
+    std::size_t rows = 0;
+    bool more = false;     ///< as many as were asked for
+    bool starved = false;  ///< more were not asked for because the cold queue has no room for them
+  };
   /// As `poll_once`; `sign` is null unless this is the poller's own thread.
-  std::size_t poll(SignOfLife* sign) POSTRIDER_EXCLUDES(cycle_mutex_);
-  std::size_t claim_once(SignOfLife* sign) POSTRIDER_EXCLUDES(cycle_mutex_);
+  Claimed poll(SignOfLife* sign) POSTRIDER_EXCLUDES(cycle_mutex_);
+  Claimed claim_once(SignOfLife* sign) POSTRIDER_EXCLUDES(cycle_mutex_);
   /// For the next claim: keys that nobody else may look for soon.
   void ask_again(std::span<const std::string> keys) POSTRIDER_EXCLUDES(mutex_);
   /// False when stopping.

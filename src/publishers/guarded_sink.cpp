@@ -2,6 +2,7 @@
 #include "publishers/guarded_sink.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "core/age.hpp"
@@ -42,16 +43,38 @@ std::optional<CircuitBreaker> breaker_of(const SinkLimits& limits) {
 
 /// What came before a failure is part of the result.
 PublishResult behind_first(std::size_t first, const PublishResult& result, std::size_t size) {
-  const std::size_t count = first + result.count(size);
-  return result.kind() == PublishResult::Kind::refused
-             ? PublishResult::refused(count, result.reason())
-             : PublishResult::unavailable(count, result.reason(), result.retry_after());
+  std::vector<std::size_t> behind = result.behind();
+  for (std::size_t& number : behind) number += first;
+  return result.with_count(first + result.count(size)).with_behind(std::move(behind));
 }
 
-/// Callers wait for as long as the result says, whatever the receiver asks for.
+/// Of an event that the receiver fails with, and nobody knows why.
+Duration pause_after(std::uint32_t times) {
+  constexpr std::uint32_t doublings = 6;
+  constexpr Duration longest = std::chrono::minutes{1};
+  return std::min<Duration>(std::chrono::seconds{1U << std::min(times - 1, doublings)}, longest);
+}
+
+/// For people, who want to know whether to wait.
+std::string rounded(SteadyPoint::duration wait) {
+  return wait > std::chrono::minutes{2} ? format_age(std::chrono::ceil<std::chrono::minutes>(wait))
+                                        : format_age(std::chrono::ceil<std::chrono::seconds>(wait));
+}
+
+/// Callers wait for as long as the result says, whatever the receiver asks for. And who names events that
+/// there are not is not believed.
 PublishResult bounded(PublishResult result, std::size_t size) {
-  if (result.retry_after() <= longest_asked_pause) return result;
-  return PublishResult::unavailable(result.count(size), result.reason(), longest_asked_pause);
+  std::vector<std::size_t> behind = result.behind();
+  const bool ascends =
+      std::adjacent_find(behind.begin(), behind.end(), std::greater_equal<>()) == behind.end();
+  const bool counts =
+      ascends && (behind.empty() || (behind.front() > result.count(size) && behind.back() < size));
+  if (!counts) behind.clear();
+  if (counts && result.retry_after() <= longest_asked_pause) return result;
+  if (result.retry_after() > longest_asked_pause) {
+    result = PublishResult::unavailable(result.count(size), result.reason(), longest_asked_pause);
+  }
+  return result.with_behind(std::move(behind));
 }
 
 }  // namespace
@@ -85,6 +108,11 @@ bool GuardedSink::healthy() const {
 std::string GuardedSink::trouble() const {
   {
     const MutexLock lock(mutex_);
+    const SteadyPoint here = now();
+    if (!trouble_.empty() && here < paused_until_) {
+      return trouble_ + " (it has asked for a pause, and is tried again in " + rounded(paused_until_ - here) +
+             ")";
+    }
     if (!trouble_.empty()) return trouble_;
   }
   return behind_->trouble();
@@ -96,6 +124,14 @@ SinkCounts GuardedSink::counts() const {
           .since_failure =
               failures_ == 0 ? Duration{0} : std::chrono::duration_cast<Duration>(now() - last_failure_),
           .circuit_open = breaker_ && breaker_->state() == CircuitBreaker::State::open};
+}
+
+void GuardedSink::revive() {
+  {
+    const MutexLock lock(mutex_);
+    paused_until_ = {};
+  }
+  behind_->revive();
 }
 
 void GuardedSink::close() noexcept {
@@ -146,7 +182,9 @@ std::optional<PublishResult> GuardedSink::barred() {
     return std::max(Duration{1}, std::chrono::ceil<Duration>(until - here));
   };
   if (here < paused_until_) {
-    return PublishResult::unavailable(0, "'" + name() + "' has asked for a pause", wait(paused_until_));
+    const Duration left = wait(paused_until_);
+    return PublishResult::unavailable(
+        0, "'" + name() + "' has asked for a pause, and is tried again in " + rounded(left), left);
   }
   if (breaker_ && breaker_->try_acquire(here) != CircuitBreaker::Permit::granted) {
     return PublishResult::unavailable(0,
@@ -168,27 +206,64 @@ PublishResult GuardedSink::attempt(std::span<const SinkMessage> messages) {
   } catch (const std::exception& error) {
     result = PublishResult::refused(0, what_of(error));
   }
-  learn(result);
-  return result;
+  return learn(std::move(result), messages);
 }
 
-void GuardedSink::learn(const PublishResult& result) {
+PublishResult GuardedSink::learn(PublishResult result, std::span<const SinkMessage> messages) {
   const MutexLock lock(mutex_);
   const SteadyPoint here = now();
-  const bool away = result.kind() == PublishResult::Kind::unavailable;
-  trouble_ = away ? result.reason() : std::string();
+  const Sign sign = judge(result, messages);
+  const bool away = sign == Sign::away;
+  // It may be away: so much is worth telling, if nothing else is tried.
+  const bool in_doubt = sign == Sign::unknown && !blame_.alive(here);
+  trouble_ = away || in_doubt ? result.reason() : std::string();
   if (away) {
     ++failures_;
     last_failure_ = here;
   }
-  tell(result, away);
+  if (sign != Sign::unknown) tell(result, away);
   if (away && result.retry_after() > Duration{0}) paused_until_ = here + result.retry_after();
-  if (!breaker_) return;
+  if (breaker_) tell_breaker(result, sign);
+  return result;
+}
+
+GuardedSink::Sign GuardedSink::judge(PublishResult& result, std::span<const SinkMessage> messages) {
+  const std::size_t count = result.count(messages.size());
+  const SteadyPoint here = now();
+  for (const SinkMessage& one : messages.first(count)) blame_.taken(one, here);
+  for (const std::size_t number : result.behind()) blame_.taken(messages[number], here);
+  if (result.kind() != PublishResult::Kind::unavailable) return Sign::present;
+  if (!result.is_unclear() || count == messages.size()) return Sign::away;
+  const Blame::Verdict verdict = blame_.failed(messages[count], here);
+  switch (verdict.of) {
+    case Blame::Of::event:
+      result = PublishResult::refused(count, result.reason() + " (and has taken others meanwhile)")
+                   .with_behind(result.behind());
+      return Sign::present;
+    case Blame::Of::open:
+      result = PublishResult::unclear(count, result.reason(), pause_after(verdict.times))
+                   .with_behind(result.behind());
+      return Sign::unknown;
+    case Blame::Of::receiver:
+      break;
+  }
+  result = PublishResult::unavailable(count, result.reason()).with_behind(result.behind());
+  return Sign::away;
+}
+
+void GuardedSink::tell_breaker(const PublishResult& result, Sign sign) {
+  const SteadyPoint here = now();
   const bool was_open = breaker_->state() != CircuitBreaker::State::closed;
-  if (away) {
-    breaker_->on_failure(here);
-  } else {
-    breaker_->on_success(here);
+  switch (sign) {
+    case Sign::present:
+      breaker_->on_success(here);
+      break;
+    case Sign::away:
+      breaker_->on_failure(here);
+      break;
+    case Sign::unknown:
+      breaker_->on_neutral();
+      break;
   }
   const bool open = breaker_->state() == CircuitBreaker::State::open;
   if (open && !was_open) {

@@ -10,6 +10,7 @@
 #include "core/circuit_breaker.hpp"
 #include "postrider/detail/sync.hpp"
 #include "postrider/sink.hpp"
+#include "publishers/blame.hpp"
 #include "publishers/rate_limit.hpp"
 #include "publishers/send_group.hpp"
 #include "publishers/sink_presence.hpp"
@@ -32,7 +33,8 @@ class GuardedSink final : public Sink {
   bool healthy() const override POSTRIDER_EXCLUDES(mutex_);
   std::string trouble() const override POSTRIDER_EXCLUDES(mutex_);
   SinkCounts counts() const override POSTRIDER_EXCLUDES(mutex_);
-  void revive() override { behind_->revive(); }
+  /// Ends also a pause that the receiver has asked for.
+  void revive() override POSTRIDER_EXCLUDES(mutex_);
   void close() noexcept override POSTRIDER_EXCLUDES(mutex_);
   /// Callers that wait for the batch before theirs to be sent.
   [[nodiscard]] std::size_t waiting() const { return group_.waiting(); }
@@ -45,7 +47,12 @@ class GuardedSink final : public Sink {
   std::size_t admit(std::size_t wanted, SteadyPoint until) POSTRIDER_EXCLUDES(mutex_);
   /// Why nothing may be sent at present.
   std::optional<PublishResult> barred() POSTRIDER_EXCLUDES(mutex_);
-  void learn(const PublishResult& result) POSTRIDER_EXCLUDES(mutex_);
+  /// What the receiver said, in the light of what it said before.
+  PublishResult learn(PublishResult result, std::span<const SinkMessage> messages) POSTRIDER_EXCLUDES(mutex_);
+  /// What it says about the receiver.
+  enum class Sign : std::uint8_t { present, away, unknown };
+  Sign judge(PublishResult& result, std::span<const SinkMessage> messages) POSTRIDER_REQUIRES(mutex_);
+  void tell_breaker(const PublishResult& result, Sign sign) POSTRIDER_REQUIRES(mutex_);
   void tell(const PublishResult& result, bool away) POSTRIDER_REQUIRES(mutex_);
   [[nodiscard]] SteadyPoint now() const { return limits_.clock->steady_now(); }
 
@@ -60,6 +67,7 @@ class GuardedSink final : public Sink {
   /// Of the last attempt, when the receiver was away.
   std::string trouble_ POSTRIDER_GUARDED_BY(mutex_);
   SinkPresence presence_ POSTRIDER_GUARDED_BY(mutex_);
+  Blame blame_ POSTRIDER_GUARDED_BY(mutex_);
   std::uint64_t failures_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   SteadyPoint last_failure_ POSTRIDER_GUARDED_BY(mutex_){};
   SendGroup group_;

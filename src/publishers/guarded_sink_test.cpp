@@ -175,8 +175,20 @@ TEST_F(GuardedSinkTest, AnEndlessPauseIsCut) {
   EXPECT_EQ(result.count(2), 1U);
   EXPECT_EQ(result.reason(), "busy");
   EXPECT_EQ(result.retry_after(), 1h) << "the event that is told to wait, too";
+  EXPECT_EQ(sink->send(two.all).reason(), "'scripted' has asked for a pause, and is tried again in 1h");
+  EXPECT_EQ(sink->trouble(), "busy (it has asked for a pause, and is tried again in 1h)");
   clock_.advance(1h);
   EXPECT_TRUE(sink->healthy());
+}
+
+TEST_F(GuardedSinkTest, WhoKnowsBetterEndsThePause) {
+  const auto sink = guard();
+  const Messages one({"A"});
+  behind_->answer(PublishResult::unavailable(0, "busy", 1h));
+  EXPECT_EQ(sink->send(one.all).retry_after(), 1h);
+  sink->revive();
+  EXPECT_TRUE(sink->healthy());
+  EXPECT_EQ(sink->send(one.all).kind(), Kind::all);
 }
 
 TEST_F(GuardedSinkTest, SendsNoFasterThanTheRate) {
@@ -273,6 +285,64 @@ TEST_F(GuardedSinkTest, OnesRefusalIsNotTheOthersProblem) {
   c.join();
   EXPECT_THAT(behind_->batches(),
               ElementsAre(ElementsAre("A"), ElementsAre("B1", "B2", "C"), ElementsAre("C")));
+}
+
+class TakenBehindTest : public GuardedSinkTest {
+ protected:
+  /// B is refused, and C was on its way with it.
+  std::vector<std::vector<std::string>> batches_when(std::vector<std::size_t> behind) {
+    const auto sink = guard();
+    const Messages first({"A"});
+    const Messages bad({"B"});
+    const Messages good({"C"});
+    behind_->hold(true);
+    std::jthread a([&] { EXPECT_EQ(sink->send(first.all).kind(), Kind::all); });
+    behind_->await_batches(1);
+    behind_->answer(PublishResult::all());
+    behind_->answer(PublishResult::refused(0, "B is poison").with_behind(std::move(behind)));
+    std::jthread b([&] { EXPECT_EQ(sink->send(bad.all).kind(), Kind::refused); });
+    while (sink->waiting() < 1) std::this_thread::yield();
+    std::jthread c([&] { EXPECT_EQ(sink->send(good.all).kind(), Kind::all); });
+    while (sink->waiting() < 2) std::this_thread::yield();
+    behind_->hold(false);
+    a.join();
+    b.join();
+    c.join();
+    return behind_->batches();
+  }
+};
+
+TEST_F(TakenBehindTest, WhatWasTakenBehindARefusalIsNotSentAgain) {
+  EXPECT_THAT(batches_when({1}), ElementsAre(ElementsAre("A"), ElementsAre("B", "C")));
+}
+
+TEST_F(TakenBehindTest, WhoNamesEventsThatThereAreNotIsNotBelieved) {
+  EXPECT_THAT(batches_when({1, 2}), ElementsAre(ElementsAre("A"), ElementsAre("B", "C"), ElementsAre("C")));
+}
+
+TEST_F(TakenBehindTest, WhoCallsARefusedOneTakenIsNotBelieved) {
+  EXPECT_THAT(batches_when({0, 1}), ElementsAre(ElementsAre("A"), ElementsAre("B", "C"), ElementsAre("C")));
+}
+
+TEST_F(GuardedSinkTest, WhoWaitsBehindAReceiverThatHangsIsToldWithTheFirst) {
+  const auto sink = guard();
+  const Messages first({"A"});
+  const Messages second({"B"});
+  behind_->hold(true);
+  behind_->answer(PublishResult::unavailable(0, "no answer in time"));
+  std::jthread a([&] { EXPECT_EQ(sink->send(first.all).kind(), Kind::unavailable); });
+  behind_->await_batches(1);
+  std::jthread b([&] {
+    const PublishResult result = sink->send(second.all);
+    EXPECT_EQ(result.kind(), Kind::unavailable);
+    EXPECT_EQ(result.reason(), "no answer in time");
+  });
+  while (sink->waiting() < 1) std::this_thread::yield();
+  behind_->hold(false);
+  a.join();
+  b.join();
+  EXPECT_EQ(behind_->batches().size(), 1U) << "it would have hung once more";
+  EXPECT_EQ(sink->send(second.all).kind(), Kind::all);
 }
 
 }  // namespace

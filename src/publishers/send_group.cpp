@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "publishers/send_group.hpp"
 
+#include <algorithm>
+#include <utility>
+
 namespace postrider {
 
 PublishResult SendGroup::send(std::span<const SinkMessage> messages) {
@@ -52,26 +55,37 @@ std::vector<SendGroup::Waiter*> SendGroup::take() {
 }
 
 void SendGroup::settle(const std::vector<Waiter*>& batch, const PublishResult& result, std::size_t size) {
-  const bool refused = result.kind() == PublishResult::Kind::refused;
+  const bool of_one = result.kind() == PublishResult::Kind::refused || result.is_unclear();
   const std::size_t sent = result.count(size);
+  const std::vector<std::size_t>& behind = result.behind();
   std::vector<Waiter*> not_tried;
   std::size_t begin = 0;
   for (Waiter* one : batch) {
     const std::size_t end = begin + one->messages.size();
-    if (refused && begin > sent) {  // behind somebody else's refused message, which is not their fault
+    const auto first = std::lower_bound(behind.begin(), behind.end(), begin);
+    const auto last = std::lower_bound(first, behind.end(), end);
+    const bool has_all = sent >= end || static_cast<std::size_t>(last - first) == end - begin;
+    if (has_all) {
+      end_with(*one, PublishResult::all());
+    } else if (of_one && begin > sent) {  // behind somebody else's message that failed: not their fault
       not_tried.push_back(one);
     } else {
-      if (sent < end) {
-        const std::size_t own = sent > begin ? sent - begin : 0;
-        one->result = refused ? PublishResult::refused(own, result.reason())
-                              : PublishResult::unavailable(own, result.reason(), result.retry_after());
-      }
-      one->done = true;
-      one->woken.notify_all();
+      end_with(*one, result.with_count(sent > begin ? sent - begin : 0));
     }
     begin = end;
   }
+  if (result.kind() == PublishResult::Kind::unavailable && !of_one) {
+    // Those that waited meanwhile would be the next to wait for a receiver that hangs.
+    for (Waiter* one : queue_) end_with(*one, result.with_count(0));
+    queue_.clear();
+  }
   queue_.insert(queue_.begin(), not_tried.begin(), not_tried.end());
+}
+
+void SendGroup::end_with(Waiter& one, PublishResult result) {
+  one.result = std::move(result);
+  one.done = true;
+  one.woken.notify_all();
 }
 
 void SendGroup::hand_over() {

@@ -13,7 +13,8 @@
 namespace postrider {
 
 /// Messages of many threads become one batch: the first caller sends what has gathered, then hands over to
-/// the first of those that came meanwhile. No thread of its own. Thread-safe.
+/// the first of those that came meanwhile. When the receiver was away, those are told the same without a try
+/// of their own. No thread of its own. Thread-safe.
 class SendGroup {
  public:
   /// Called by one thread at a time; must not throw.
@@ -39,6 +40,7 @@ class SendGroup {
   [[nodiscard]] std::vector<Waiter*> take() POSTRIDER_REQUIRES(mutex_);
   void settle(const std::vector<Waiter*>& batch, const PublishResult& result, std::size_t size)
       POSTRIDER_REQUIRES(mutex_);
+  static void end_with(Waiter& one, PublishResult result);
   void hand_over() POSTRIDER_REQUIRES(mutex_);
 
   const std::size_t most_;

@@ -65,11 +65,15 @@ std::shared_ptr<Publisher> sink_publisher(std::shared_ptr<Sink> sink, SinkPublis
   return std::make_shared<SinkPublisher>(not_null(std::move(sink), what), std::move(options));
 }
 
+PublishResult send_event(Sink& sink, const Event& event) {
+  const SinkMessage message{.event = &event, .key = key_of(event)};
+  return sink.send({&message, 1});
+}
+
 Listener sink_listener(std::shared_ptr<Sink> sink, Duration retry_after) {
   return Listener([sink = not_null(std::move(sink), "cannot listen for a sink"),
                    retry_after](const Event& event) -> Outcome {
-    const SinkMessage message{.event = &event, .key = key_of(event)};
-    const PublishResult result = sink->send({&message, 1});
+    const PublishResult result = send_event(*sink, event);
     switch (result.kind()) {
       case PublishResult::Kind::all:
         return Outcome::done();

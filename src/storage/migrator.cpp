@@ -110,7 +110,8 @@ bool names_our_table(std::string_view text) noexcept {
   };
   for (const std::string_view table :
        {"outbox_event", "outbox_attempt", "event_queue", "event_log", "event_attempt", "event_handler_state",
-        "event_projection", "event_log_entries", "event_log_words", "events", "event_tags",
+        "event_projection", "event_projection_skipped", "outbox_topic_progress", "outbox_lease",
+        "outbox_dead_letter", "event_log_entries", "event_log_words", "events", "event_tags",
         "event_store_lock", "schema_migrations"}) {
     for (std::size_t at = text.find(table); at != std::string_view::npos; at = text.find(table, at + 1)) {
       const std::size_t end = at + table.size();

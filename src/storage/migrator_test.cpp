@@ -174,7 +174,8 @@ TEST(FillSchema, EveryPlace) {
 TEST(NamesOurTable, InASchemaOrBehindAPrefix) {
   for (const char* text :
        {"relation \"postrider.outbox_event\" does not exist", "Table 'db.shop_outbox_event' doesn't exist",
-        "no such table: postrider_schema_migrations", "insert into s.outbox_event(event_id)"}) {
+        "no such table: postrider_schema_migrations", "no such table: postrider_outbox_topic_progress",
+        "insert into s.outbox_event(event_id)"}) {
     EXPECT_TRUE(names_our_table(text)) << text;
   }
   for (const char* text :

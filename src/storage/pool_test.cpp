@@ -208,15 +208,20 @@ TEST_F(PoolTest, WhileTheServerIsAwayOneCallerTriesForAll) {
   EXPECT_EQ(pool.stats().in_use, 0U);
 }
 
-TEST_F(PoolTest, CallersThatCannotWaitFailFastWithTheSameError) {
-  ConnectionPool pool = make(8, 0s);
-  server_.away = true;
-  EXPECT_EQ(code_of([&] { (void)pool.acquire(); }), ErrorCode::unavailable);
-  EXPECT_EQ(code_of([&] { (void)pool.acquire(); }), ErrorCode::unavailable);
-  EXPECT_EQ(server_.connects, 1) << "the second did not hammer the server";
-  clock_.advance(50ms);
-  server_.away = false;
-  EXPECT_TRUE(static_cast<bool>(pool.acquire()));
+/// Nobody can wait: without patience of his own, or because the server has never been there.
+TEST_F(PoolTest, CallersThatCannotWaitFailFastAndDoNotHammerTheServer) {
+  for (const Duration acquire_timeout : {Duration{0s}, Duration{1h}}) {
+    SCOPED_TRACE(acquire_timeout.count());
+    ConnectionPool pool = make(8, acquire_timeout);
+    server_.connects = 0;
+    server_.away = true;
+    EXPECT_EQ(code_of([&] { (void)pool.acquire(); }), ErrorCode::unavailable);
+    EXPECT_EQ(code_of([&] { (void)pool.acquire(); }), ErrorCode::unavailable);
+    EXPECT_EQ(server_.connects, 1) << "the second did not hammer the server";
+    clock_.advance(50ms);
+    server_.away = false;
+    EXPECT_TRUE(static_cast<bool>(pool.acquire()));
+  }
 }
 
 TEST_F(PoolTest, AnErrorFromBeforeSaysThatNobodyHasTriedSince) {
@@ -264,17 +269,6 @@ TEST_F(PoolTest, AServerThatComesBackIsFoundWithinASecond) {
   clock_.advance(1s);
   caller.join();
   EXPECT_EQ(server_.connects, 14);
-}
-
-TEST_F(PoolTest, AServerThatWasNeverThereIsNotWaitedFor) {
-  ConnectionPool pool = make(8, 1h);
-  server_.away = true;
-  EXPECT_EQ(code_of([&] { (void)pool.acquire(); }), ErrorCode::unavailable);
-  EXPECT_EQ(code_of([&] { (void)pool.acquire(); }), ErrorCode::unavailable);
-  EXPECT_EQ(server_.connects, 1) << "the second did not hammer the server";
-  clock_.advance(50ms);
-  server_.away = false;
-  EXPECT_TRUE(static_cast<bool>(pool.acquire()));
 }
 
 TEST_F(PoolTest, WhatNoWaitingCuresIsThrownAtOnce) {

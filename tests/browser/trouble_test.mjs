@@ -36,6 +36,40 @@ test('A server that is killed is said to be away, and the page goes on when it i
   }
 });
 
+test('Why the database is away is told once', async () => {
+  const server = await Server.start({ routes: false });
+  try {
+    const page = await openPage(browser, server, { path: '/ui/projections', allow: [/404/] });
+    const overview = await server.get('/api/overview');
+    const reason = 'connection to 127.0.0.1:5432 refused';
+    const finding = (text) => ({ cause: 'database-away', text, hint: 'see storage.url, and whether the database runs' });
+    const away = async (phase, text) => {
+      const now = {
+        ...overview,
+        node: { ...overview.node, phase },
+        database: { ...overview.database, up: false },
+        stuck: text,
+        findings: [finding(text)],
+        figures: null,
+      };
+      await page.unrouteAll();
+      await page.route('**/api/live', (route) => route.fulfill({ status: 404, body: '{}' }));
+      await page.route('**/api/overview', (route) => route.fulfill({ json: now }));
+      await page.goto(`${server.url}/ui`);
+      await page.locator('#stuck').getByText(reason).waitFor();
+      const shown = await page.locator('main').innerText();
+      assert.equal(shown.split(reason).length - 1, 1, shown);
+      assert.equal(shown.match(/database (is away|cannot be reached)/g)?.length ?? 0, text.includes('cannot be reached') ? 1 : 0, shown);
+      await page.getByText('The figures come back with the database.').waitFor();
+    };
+    await away('running', `the database cannot be reached: ${reason}`);
+    await away(`waiting for the database: ${reason}`, `waiting for the database: ${reason}`);
+    await page.finish();
+  } finally {
+    await server.remove();
+  }
+});
+
 test('A token is asked for, kept in the tab alone, and asked for again when it is wrong', async () => {
   const server = await Server.start({ tokens: true });
   try {

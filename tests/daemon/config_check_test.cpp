@@ -187,6 +187,11 @@ TEST_F(ConfigCheck, RefusesSinksThatServeRefuses) {
            {"redis", "url = \"rediss://x\"", "TLS is not supported"},
            {"redis", "stream = \"{nothing}\"", "sinks.s is refused: "},
            {"webhook", "url = \"ftp://x\"", "sinks.s is refused: "},
+           {"webhook", "url = \"http://10.0.0.7/x\"",
+            "sinks.s is refused: cannot send webhooks to 10.0.0.7: it is not an address of the public "
+            "internet. "
+            "Hint: if it is meant to be reached, allow private addresses: allow-private = true"},
+           {"webhook", "url = \"https://[fe80::1]/\"", "allow-private = true"},
            {"webhook", "url = \"https://x/\"\nsecrets = [\"whsec_short\"]", "sinks.s is refused: "},
            {"webhook", "url = \"https://x/\"\n\"header.Host\" = \"y\"",
             "one that the sink does not set itself"}}) {

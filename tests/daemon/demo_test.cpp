@@ -106,11 +106,22 @@ TEST_F(Demo, GoesOnUntilCtrlCOnATerminal) {
     const HttpAnswer answer = get(address, "/api/outbox/counts");
     return answer.status == 200 ? json::parse(answer.body).at("done").to_number<std::int64_t>() : -1;
   };
+  const auto projected = [&] {
+    const HttpAnswer answer = get(address, "/api/projections");
+    if (answer.status != 200) return std::int64_t{-1};
+    return json::parse(answer.body).at("projections").at(0).at("position").to_number<std::int64_t>();
+  };
   const std::int64_t before = published();
+  const std::int64_t projected_before = projected();
   ASSERT_GE(before, 0);
+  ASSERT_GT(projected_before, 0);
   const auto deadline = std::chrono::steady_clock::now() + 60s;
   while (published() <= before && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   EXPECT_GT(published(), before) << "a gentle stream goes on";
+  while (projected() <= projected_before && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  EXPECT_GT(projected(), projected_before) << "and the projection of the log with it";
   EXPECT_TRUE(demo_->write_line("\x03"));
   const auto end = demo_->wait(patience);
   ASSERT_TRUE(end.has_value());

@@ -106,7 +106,7 @@ TEST_F(Watchdog, SighupReadsTheTokensAgainAndSaysSo) {
 }
 
 #if defined(POSTRIDER_FAILPOINTS)
-TEST_F(Watchdog, HazardHungSchedulerIsNotFed) {
+TEST_F(Watchdog, HungSchedulerIsNotFed) {
   serve_.write_config(all_engines(serve_.sqlite()));
   serve_.start(watchdog, {{"POSTRIDER_FAILPOINT", "relay.schedule=hang@20"}});
   ASSERT_TRUE(serve_.notify().await("READY=1"));
@@ -114,7 +114,7 @@ TEST_F(Watchdog, HazardHungSchedulerIsNotFed) {
   EXPECT_EQ(serve_.get("/livez").value().status, 200) << "the rest of it lives";
 }
 
-TEST_F(Watchdog, HazardHungPollerIsNotFed) {
+TEST_F(Watchdog, HungPollerIsNotFed) {
   serve_.write_config(all_engines(serve_.sqlite()));
   serve_.start(watchdog, {{"POSTRIDER_FAILPOINT", "outbox.claim.after=hang@5"}});
   ASSERT_TRUE(serve_.notify().await("READY=1"));

@@ -220,40 +220,76 @@ TEST_P(OutboxCorrecting, AnIdThatIsPurgedAndPublishedAgainIsDeliveredAgain) {
   EXPECT_EQ(status(id), EventStatus::done);
 }
 
-TEST_P(OutboxOperating, AKeyThatIsRequeuedInTheMiddleIsDeliveredInOrderFromThereOn) {
+/// A key of which one event is in a listener of `hangs_` when another node takes it away.
+class OutboxKeyRequeued : public OutboxOperating {
+ protected:
+  void start_hanging(OutboxOptions options) {
+    hangs_ = std::make_unique<Outbox>(*storage_, std::move(options));
+    hangs_->on_all([&](const Event& event) { gate_(event); });
+    hangs_->on_all(by_hanging_);
+    hangs_->start();
+    other_ = std::make_unique<Outbox>(*storage_, without_poller());
+    start(*other_);
+  }
+  void requeue_the_first() {
+    OutboxFilter first;
+    first.ids = {OutboxAdmin(*storage_).pending({}, 1).at(0).id};
+    EXPECT_EQ(other_->admin().requeue(first), 1);
+  }
+
+  Gate gate_;
+  testing::RecordingListener by_hanging_;
+  std::unique_ptr<Outbox> hangs_;
+  std::unique_ptr<Outbox> other_;
+};
+
+TEST_P(OutboxKeyRequeued, IsDeliveredInOrderFromThereOn) {
   open(true);
-  Gate gate;
-  Outbox hangs{*storage_, without_poller()};
-  std::vector<std::string> by_hanging;
-  hangs.on_all([&](const Event& event) {
-    if (by_hanging.empty()) gate(event);
-    by_hanging.emplace_back(event.payload());
-  });
-  hangs.start();
+  OutboxOptions lingering = without_poller();
+  lingering.completer_linger = 1s;  // the clock stands still: no result is written before both have run
+  start_hanging(lingering);
   {
     auto tx = storage_->begin();
-    hangs.publish(tx, {keyed("k", 1), keyed("k", 2)});
+    hangs_->publish(tx, {keyed("k", 1), keyed("k", 2)});
     tx.commit();
   }
-  ASSERT_TRUE(gate.entered.await());
-  Outbox other{*storage_, without_poller()};
-  start(other);
-  OutboxFilter first;
-  first.ids = {OutboxAdmin(*storage_).pending({}, 1).at(0).id};
-  EXPECT_EQ(other.admin().requeue(first), 1);
-  EXPECT_EQ(other.poll(), 0U) << "the other node may go on with its key until its lease ends";
-  gate.open.set();
-  ASSERT_TRUE(metrics_.await(Counter::stale_completions, 2));
-  hangs.stop();
-  EXPECT_EQ(by_hanging, (std::vector<std::string>{"1", "2"}));
+  ASSERT_TRUE(gate_.entered.await());
+  requeue_the_first();
+  EXPECT_EQ(other_->poll(), 0U) << "the other node may go on with its key until its lease ends";
+  gate_.open.set();
+  ASSERT_TRUE(by_hanging_.await(2));
+  hangs_->stop();
+  EXPECT_EQ(metrics_.get(Counter::stale_completions), 2U);
+  EXPECT_EQ(payloads(by_hanging_), (std::vector<std::string>{"1", "2"}));
   EXPECT_EQ(counts().pending, 2);
   clock_.advance(31s);
-  EXPECT_EQ(other.poll(), 2U);
+  EXPECT_EQ(other_->poll(), 2U);
   ASSERT_TRUE(seen_.await(2));
   EXPECT_EQ(payloads(seen_), (std::vector<std::string>{"1", "2"})) << "again, and in order";
 }
 
+TEST_P(OutboxKeyRequeued, HoldsBackWhatComesBehindOnceTheNodeHasHeardOfIt) {
+  open(true);
+  start_hanging(without_poller());
+  publish(*hangs_, keyed("k", 1));
+  ASSERT_TRUE(gate_.entered.await());
+  requeue_the_first();
+  gate_.open.set();
+  ASSERT_TRUE(metrics_.await(Counter::stale_completions, 1));
+  publish(*hangs_, keyed("k", 2));
+  ASSERT_TRUE(metrics_.await(Counter::flushed_events, 2)) << "it is given back";
+  hangs_->stop();
+  EXPECT_EQ(payloads(by_hanging_), (std::vector<std::string>{"1"})) << "the first is pending again";
+  EXPECT_EQ(counts().pending, 2);
+  EXPECT_EQ(other_->poll(), 0U) << "the node's lease has not ended";
+  clock_.advance(31s);
+  EXPECT_EQ(other_->poll(), 2U);
+  ASSERT_TRUE(seen_.await(2));
+  EXPECT_EQ(payloads(seen_), (std::vector<std::string>{"1", "2"}));
+}
+
 POSTRIDER_FOR_EACH_BACKEND(OutboxOperating);
+POSTRIDER_FOR_EACH_BACKEND(OutboxKeyRequeued);
 POSTRIDER_FOR_EACH_BACKEND(OutboxCorrecting);
 
 }  // namespace

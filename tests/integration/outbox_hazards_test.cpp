@@ -207,7 +207,7 @@ TEST_P(OutboxHazards, HazardO3_AnEventWhoseResultIsOnItsWayIsNotRunAgain) {
       storage_->outbox_store().claim({.owner = "stalled", .lease = 30s, .limit = 10, .continue_keys = {}});
   ASSERT_EQ(again.size(), 1U);
   std::vector<OutboxItem> cold{
-      {again[0].event, again[0].lease.token, Attempt{0}, Source::cold, {}, clock_.steady_now() + 30s, {}}};
+      {again[0].event, again[0].lease.token, Attempt{0}, Source::cold, {}, clock_.steady_now() + 30s, {}, 2}};
   ASSERT_TRUE(node.dispatcher->enqueue_cold(cold));
   flush_may_go.set();
   node.dispatcher->stop();

@@ -231,7 +231,9 @@ TEST_P(SqlPublish, TheShortFormMakesIdsOfItsOwn) {
   const auto connection = connect_foreign();
   constexpr std::size_t many = 100;
   for (std::size_t i = 0; i < many; ++i) publish_short(*connection);
-  EXPECT_EQ(outbox.poll(), many);
+  std::size_t polled = 0;
+  while (const std::size_t some = outbox.poll()) polled += some;
+  EXPECT_EQ(polled, many);
   ASSERT_TRUE(seen_.await(many));
   EXPECT_EQ(times(seen_).size(), many);
   const Event event = seen_.events().front();

@@ -39,7 +39,7 @@ TEST_P(AuditApiTest, WhatIsWrittenCanBeRead) {
   EXPECT_THAT(get_problem("/api/audit?user=bob"), HasSubstr("400"));
 }
 
-TEST_P(AuditApiTest, HazardAChangeThatCannotBeWrittenDownIsToldLoudlyAndThrowsNothing) {
+TEST_P(AuditApiTest, AChangeThatCannotBeWrittenDownIsToldLoudlyAndThrowsNothing) {
   test::TestDatabase without_tables(backend(), {.migrate = false});
   const auto write = audit_writer([&] { return &without_tables.storage(); }, log());
   write({.who = "ada", .what = "purge"});

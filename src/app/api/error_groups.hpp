@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15,8 +16,8 @@ namespace postrider::api {
 struct ErrorGroup {
   std::string type{};
   std::string pattern{};  ///< the error, with # for what differs from one event to the next
-  /// The longest part of it that does not differ, for DeadLetterFilter::error_contains; empty when there is
-  /// none.
+  /// The longest part of it that does not differ, for DeadLetterFilter::error_contains; one that no other
+  /// group of the type has, when there is one. Empty when there is none at all.
   std::string contains{};
   std::int64_t events = 0;
   TimePoint first{};
@@ -29,8 +30,12 @@ struct ErrorGroups {
   std::int64_t others = 0;           ///< in groups beyond the bound
 };
 
-/// Numbers, and words with digits in them such as ids, become #.
+/// Numbers, and words with digits in them such as ids, become #; not the status after "HTTP", nor the host of
+/// an address.
 [[nodiscard]] std::string error_pattern(std::string_view error);
+
+/// As the API says it, with the filter that selects its events.
+[[nodiscard]] boost::json::object group_json(const ErrorGroup& group);
 
 /// `errors` latest first; at most `most` groups are kept.
 [[nodiscard]] ErrorGroups group_errors(const std::vector<DeadError>& errors, std::size_t most);

@@ -193,7 +193,7 @@ TEST_P(EventLogApiTest, EachFieldIsChecked) {
       << "null is none";
 }
 
-TEST_P(EventLogApiTest, HazardAnEventThatTheLoggerTakesIsTooLargeAlone) {
+TEST_P(EventLogApiTest, AnEventThatTheLoggerTakesIsNeverTooLargeAlone) {
   std::string details;
   for (std::size_t i = 0; i < EntryLimits::details_bytes; ++i) details += R"(\u0001)";
   std::string extra;

@@ -199,17 +199,7 @@ Response groups(Call& call) {
       call.storage.outbox_search_store().dead_errors(grouped_letters, grouped_chars);
   const ErrorGroups all = group_errors(errors, most_groups);
   json::array list;
-  for (const ErrorGroup& group : all.groups) {
-    json::object filter{{"type", shown(group.type)}};
-    if (!group.contains.empty()) filter["errorContains"] = shown(group.contains);
-    list.push_back({{"type", shown(group.type)},
-                    {"error", shown(group.pattern)},
-                    {"events", group.events},
-                    {"firstDiedAt", time_text(group.first)},
-                    {"lastDiedAt", time_text(group.last)},
-                    {"exampleId", group.example.view()},
-                    {"filter", std::move(filter)}});
-  }
+  for (const ErrorGroup& group : all.groups) list.push_back(group_json(group));
   return json_response({{"groups", std::move(list)},
                         {"otherEvents", all.others},
                         {"lookedAt", errors.size()},

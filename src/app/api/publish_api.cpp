@@ -154,7 +154,7 @@ Response publish(Call& call, const std::function<Outbox*()>& outbox) {
 std::vector<ApiRoute> publish_routes(std::function<Outbox*()> outbox) {
   return {{.method = Method::post,
            .pattern = "/api/events",
-           .role = Role::admin,
+           .role = Role::operator_,
            .body_limit = body_bytes,
            .handler = [outbox = std::move(outbox)](Call& call) { return publish(call, outbox); }}};
 }

@@ -43,7 +43,7 @@ TEST_P(PublishApiTest, AnEventIsPublishedAsItCame) {
   EXPECT_EQ(one.at("occurredAt"), "2026-06-01T10:15:30Z");
 }
 
-TEST_P(PublishApiTest, HazardARepeatIsADuplicateNotASecondEvent) {
+TEST_P(PublishApiTest, ARepeatIsADuplicateNotASecondEvent) {
   const std::string event = R"({"id":"order-1","type":"T","payloadJson":"{ \"a\": 1 }"})";
   EXPECT_EQ(post("/api/events", event, 201).at("status"), "created");
   EXPECT_EQ(post("/api/events", event, 200).at("status"), "duplicate");
@@ -63,7 +63,7 @@ TEST_P(PublishApiTest, ABatchIsOneTransaction) {
   EXPECT_EQ(get("/api/outbox/counts").at("pending"), 3) << "all or none";
 }
 
-TEST_P(PublishApiTest, HazardTheSameIdFromManyAtOnceIsPublishedOnce) {
+TEST_P(PublishApiTest, TheSameIdFromManyAtOnceIsPublishedOnce) {
   std::atomic<int> created{0};
   std::atomic<int> duplicates{0};
   {

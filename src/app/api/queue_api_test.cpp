@@ -120,6 +120,7 @@ TEST_P(QueueApiTest, CancelledOnesCanBeReplayed) {
   const json::object one = get(path(id));
   EXPECT_EQ(one.at("status"), "FAILED");
   EXPECT_EQ(one.at("results").at(0).at("error"), "sold out");
+  EXPECT_TRUE(one.at("processingStartedAt").is_null()) << "it never ran";
   EXPECT_EQ(post("/api/queue/replay", R"({"filter":{"eventIds":["e1"]},"dryRun":true})").at("events"), 1);
   EXPECT_EQ(post("/api/queue/replay", R"({"filter":{"statuses":["FAILED"]}})").at("events"), 1);
   EXPECT_EQ(get("/api/queue/counts").at("pending"), 2);

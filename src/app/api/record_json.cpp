@@ -22,14 +22,16 @@ json::value shown_or_null(std::string_view text) {
 }
 
 json::object event_json(const LogEntry& entry) {
-  json::object one{{"seq", static_cast<std::int64_t>(entry.seq)},
-                   {"id", static_cast<std::int64_t>(entry.id)},
-                   {"status", to_string(entry.status)},
-                   {"attempts", entry.attempts},
-                   {"crashes", entry.crashes},
-                   {"createdAt", time_text(entry.created_at)},
-                   {"processingStartedAt", time_text(entry.processing_started_at)},
-                   {"finalizedAt", time_text(entry.finalized_at)}};
+  const bool begun = entry.processing_started_at != TimePoint{};  // else it was cancelled before
+  json::object one{
+      {"seq", static_cast<std::int64_t>(entry.seq)},
+      {"id", static_cast<std::int64_t>(entry.id)},
+      {"status", to_string(entry.status)},
+      {"attempts", entry.attempts},
+      {"crashes", entry.crashes},
+      {"createdAt", time_text(entry.created_at)},
+      {"processingStartedAt", begun ? json::value(time_text(entry.processing_started_at)) : nullptr},
+      {"finalizedAt", time_text(entry.finalized_at)}};
   if (entry.event) {
     one["eventId"] = entry.event->id().view();
     one["type"] = shown(entry.event->type());

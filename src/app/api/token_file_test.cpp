@@ -65,7 +65,7 @@ TEST(Tokens, LinesThatAreNoneAreRefusedWithTheirNumber) {
   EXPECT_THROW((void)read_tokens(folder.file("none")), Error);
 }
 
-TEST(Tokens, HazardALastLineWithoutItsEndIsNotJoinedWithTheNext) {
+TEST(Tokens, ALastLineWithoutItsEndIsNotJoinedWithTheNext) {
   const test::TempDir folder;
   const std::string path = folder.file("tokens");
   std::ofstream(path) << "ops admin " + hash_of("x") + " never";
@@ -79,7 +79,7 @@ TEST(Tokens, HazardALastLineWithoutItsEndIsNotJoinedWithTheNext) {
   EXPECT_EQ(read[2].name, "you");
 }
 
-TEST(Tokens, HazardWhatIsNoRegularFileIsNeitherEmptyNorWaitedFor) {
+TEST(Tokens, WhatIsNoRegularFileIsNeitherEmptyNorWaitedFor) {
   const test::TempDir folder;
   const std::string directory = folder.file("directory");
   const std::string pipe = folder.file("pipe");

@@ -150,11 +150,11 @@ void add_bench_command(CLI::App& app, Chosen& chosen) {
       ->type_name("NAME")
       ->capture_default_str();
   command.add_option("--seconds", options->seconds, "How long each of the three goes on at most")
-      ->check(CLI::Range(1, 60))
+      ->check(between(1, 60))
       ->capture_default_str();
   command.add_option("--events", options->events, "Each ends after so many events")
       ->type_name("NUMBER")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(between(1, 1'000'000));
   when_chosen(command, chosen, options, run_bench);
 }
 

@@ -34,6 +34,8 @@ struct CheckOptions : AdminOptions {
   std::string crit_age = "30m";
   std::int64_t warn_dead = 1;
   std::int64_t crit_dead = 1'000;
+  std::int64_t warn_relay_dead = 1;
+  std::int64_t crit_relay_dead = 1'000;
   std::int64_t warn_quarantined = 1;
   std::int64_t crit_quarantined = 100;
 };
@@ -100,7 +102,13 @@ void judge_pairs(Verdict& verdict, const Snapshot& now, const CheckOptions& opti
          static_cast<double>(options.warn_lag),
          static_cast<double>(options.crit_lag)},
         "relay lag");
-  verdict.figures.push_back({"relay_dead_letters", static_cast<double>(dead)});
+  judge(verdict,
+        {"relay_dead_letters",
+         static_cast<double>(dead),
+         {},
+         static_cast<double>(options.warn_relay_dead),
+         static_cast<double>(options.crit_relay_dead)},
+        "relay: dead letters");
   verdict.figures.push_back({"relay_pairs_failed", static_cast<double>(failed)});
   verdict.figures.push_back({"relay_pairs_paused", static_cast<double>(paused)});
 }
@@ -122,7 +130,7 @@ Verdict judged(const Snapshot& now, const CheckOptions& options) {
         "outbox: oldest event waits");
   if (now.outbox.retrying > 0) {
     // No alarm by itself: how long they wait decides.
-    verdict.worst(State::ok, "outbox: " + std::to_string(now.outbox.retrying) + " being retried" +
+    verdict.worst(State::ok, "outbox: " + std::to_string(now.outbox.retrying) + " tried and not taken" +
                                  (now.outbox.last_error.empty()
                                       ? ""
                                       : ", the last error: " + cell(json::value(now.outbox.last_error))));
@@ -208,8 +216,7 @@ void print_json(const Verdict& verdict) {
 int run_check(const CheckOptions& options) {
   Verdict verdict;
   try {
-    const std::unique_ptr<Storage> storage = open_for(options);
-    verdict = judged(take_snapshot(*storage), options);
+    verdict = judged(take_snapshot(open_database(options)), options);
   } catch (const std::exception& error) {
     std::string why = what_of(error);
     std::replace(why.begin(), why.end(), '\n', ' ');
@@ -251,6 +258,8 @@ void add_check_command(CLI::App& app, Chosen& chosen) {
   command.add_option("--crit-age", options->crit_age, "The same")->type_name("AGE")->capture_default_str();
   number("--warn-dead", options->warn_dead, "Dead letters of the outbox");
   number("--crit-dead", options->crit_dead, "The same");
+  number("--warn-relay-dead", options->warn_relay_dead, "Dead letters of the relay");
+  number("--crit-relay-dead", options->crit_relay_dead, "The same");
   number("--warn-quarantined", options->warn_quarantined, "Events of the queue in quarantine");
   number("--crit-quarantined", options->crit_quarantined, "The same");
   add_admin_options(command, *options);

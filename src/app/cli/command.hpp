@@ -3,13 +3,19 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <charconv>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "app/cli/change.hpp"
+#include "core/nearest.hpp"
 #include "postrider/storage.hpp"
 
 namespace postrider::cli {
@@ -61,7 +67,11 @@ CLI::Validator one_of(std::map<std::string, Choice> words) {
           given = std::to_string(static_cast<int>(choice));
           return {};
         }
-        return "'" + given + "' is refused: there are " + all;
+        std::vector<std::string_view> known;
+        for (const auto& [word, choice] : words) known.push_back(word);
+        const std::string nearest(nearest_of(given, known));
+        return "'" + given + "' is refused: there are " + all +
+               (nearest.empty() ? "" : ". Hint: did you mean " + nearest + "?");
       },
       "");
 }
@@ -71,6 +81,20 @@ inline CLI::Validator not_negative() {
   return CLI::Validator(
       [](const std::string& given) {
         return given.starts_with('-') ? "'" + given + "' is refused: it must be 0 or more" : std::string();
+      },
+      "");
+}
+
+/// A whole number within bounds, told as our other errors tell it.
+inline CLI::Validator between(std::int64_t least, std::int64_t most) {
+  return CLI::Validator(
+      [least, most](const std::string& given) -> std::string {
+        std::int64_t number = 0;
+        const auto [end, failed] = std::from_chars(given.data(), given.data() + given.size(), number);
+        const bool whole = failed == std::errc{} && end == given.data() + given.size();
+        if (whole && number >= least && number <= most) return {};
+        return "'" + given + "' is refused: it must be a number from " + std::to_string(least) + " to " +
+               std::to_string(most);
       },
       "");
 }

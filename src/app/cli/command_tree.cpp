@@ -16,25 +16,11 @@ std::string value_of(std::string type) {
   return type.empty() ? "VALUE" : type;
 }
 
-OptionText text_of(const CLI::Option& option) {
-  OptionText text{.help = option.get_description(),
-                  .standard = option.get_default_str(),
-                  .environment = option.get_envname(),
-                  .required = option.get_required(),
-                  .repeated = option.get_items_expected_max() > 1,
-                  .common = option.get_group() == common_options};
-  for (const std::string& name : option.get_snames()) text.names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) text.names.push_back("--" + name);
-  const bool flag = option.get_expected_min() == 0 || option.get_type_size_max() == 0;
-  if (!flag) text.value = value_of(option.get_type_name());
-  return text;
-}
-
 CommandText described(const CLI::App& app, std::vector<std::string> path) {
   CommandText command{.path = std::move(path), .help = app.get_description()};
   for (const CLI::Option* const option : app.get_options([](const CLI::Option*) { return true; })) {
     if (option->get_group().empty()) continue;  // hidden
-    (option->get_positional() ? command.arguments : command.options).push_back(text_of(*option));
+    (option->get_positional() ? command.arguments : command.options).push_back(describe_option(*option));
   }
   for (const CLI::App* const one : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (one->get_group().empty()) continue;
@@ -64,6 +50,20 @@ std::string CommandText::synopsis() const {
   }
   if (!commands.empty()) text += " COMMAND";
   if (options.size() > 1) text += " [OPTIONS]";  // --help is always there
+  return text;
+}
+
+OptionText describe_option(const CLI::Option& option) {
+  OptionText text{.help = option.get_description(),
+                  .standard = option.get_default_str(),
+                  .environment = option.get_envname(),
+                  .required = option.get_required(),
+                  .repeated = option.get_items_expected_max() > 1,
+                  .common = option.get_group() == common_options};
+  for (const std::string& name : option.get_snames()) text.names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) text.names.push_back("--" + name);
+  const bool flag = option.get_expected_min() == 0 || option.get_type_size_max() == 0;
+  if (!flag) text.value = value_of(option.get_type_name());
   return text;
 }
 

@@ -32,6 +32,7 @@ struct CommandText {
   [[nodiscard]] std::string synopsis() const;  ///< "postrider outbox list [OPTIONS]"
 };
 
+[[nodiscard]] OptionText describe_option(const CLI::Option& option);
 /// All that --help shows.
 [[nodiscard]] CommandText describe(const CLI::App& app);
 

@@ -7,6 +7,7 @@
 #include "app/cli/command.hpp"
 #include "app/cli/run_daemon.hpp"
 #include "app/config/daemon_config.hpp"
+#include "app/http/listen_address.hpp"
 #include "config/section.hpp"
 #include "postrider/error.hpp"
 
@@ -30,6 +31,8 @@ std::string default_config(const fs::path& folder, const std::string& listen) {
          "\n\n# Where events go: one line of JSON each.\n[sinks.file]\ntype = \"file\"\npath = " + file +
          "\n\n# Everything that is published into the outbox.\n[[outbox.routes]]\nsink = \"file\"\n"
          "\n# Everything that is appended to the event store.\n[relay.topics.all]\npublishers = [\"file\"]\n"
+         "# Appends of other programs are found by looking for them, here each second.\n[relay.backoff]\n"
+         "max-seconds = 1\n"
          "\n[eventlog]\nenabled = true\n";
 }
 
@@ -39,14 +42,7 @@ fs::path prepare(const DevOptions& options) {
   const fs::path folder = fs::absolute(options.folder, error);
   if (!error) fs::create_directories(folder, error);
   fs::path path = folder / "postrider.toml";
-  if (!error && fs::exists(path)) {
-    if (options.listen_given) {
-      std::cout << "postrider: --listen is not taken: " << path.string()
-                << " is there already, and its server.listen counts\n"
-                << std::flush;
-    }
-    return path;
-  }
+  if (!error && fs::exists(path)) return path;
   if (!error) {
     std::ofstream file(path);
     file << default_config(folder, options.listen);
@@ -58,8 +54,14 @@ fs::path prepare(const DevOptions& options) {
 }
 
 int run_dev(const DevOptions& options) {
+  if (options.listen_given) (void)http::parse_listen(options.listen);  // before it stands in the file
   const fs::path path = prepare(options);
-  const auto read = [path] { return config::read_daemon_config(path.string()); };
+  // A port that is taken by somebody else now may be free at the next run: the file stays as it is.
+  const auto read = [path, listen = options.listen_given ? options.listen : std::string()] {
+    config::ReadConfig result = config::read_daemon_config(path.string());
+    if (!listen.empty()) result.config.server.listen = listen;
+    return result;
+  };
   config::ReadConfig first = read();
   const std::string folder = path.parent_path().string();
   std::cout << "postrider: the configuration is " << path.string() << "\n\nTry in another terminal:\n\n"
@@ -82,7 +84,7 @@ void add_dev_command(CLI::App& app, Chosen& chosen) {
   command.add_option("--folder", options->folder, "Where its files are; made when it is not there")
       ->type_name("FOLDER")
       ->capture_default_str();
-  command.add_option("--listen", options->listen, "For a configuration that is made now")
+  command.add_option("--listen", options->listen, "Where it listens; else as the configuration says")
       ->type_name("ADDRESS:PORT")
       ->capture_default_str()
       ->each([given = &options->listen_given](const std::string&) { *given = true; });

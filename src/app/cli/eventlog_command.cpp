@@ -85,18 +85,18 @@ void add_eventlog_command(CLI::App& app, Chosen& chosen) {
       ->capture_default_str();
   add_storage_options(command, options->storage, options->schema, false);
   command.add_option("--max-connections", options->max_connections, "Connections at a time")
-      ->check(CLI::Range(1, 100'000))
+      ->check(between(1, 100'000))
       ->capture_default_str();
   command.add_option("--max-batch", options->max_batch, "Events in one batch")
-      ->check(CLI::Range(1, 100'000))
+      ->check(between(1, 100'000))
       ->capture_default_str();
   command
       .add_option("--request-timeout", options->request_seconds,
                   "Seconds until a request that the database does not answer is told to try again")
-      ->check(CLI::Range(1, 3600))
+      ->check(between(1, 3600))
       ->capture_default_str();
   command.add_option("--drain-timeout", options->drain_seconds, "Seconds for open requests after SIGTERM")
-      ->check(CLI::Range(0, 3600))
+      ->check(between(0, 3600))
       ->capture_default_str();
   command.add_flag("--no-wait", options->no_wait,
                    "Fail when the database is away at the start, instead of waiting for it");

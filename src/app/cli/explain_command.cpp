@@ -26,7 +26,7 @@ json::object json_of(const Explanation& one) {
 }
 
 int list_all(Format format) {
-  Table table({{"code", "CODE"}, {"kind", "WHAT"}, {"meaning", "MEANING"}});
+  Table table({{"code", "CODE"}, {"kind", "WHAT"}, {.name = "meaning", .title = "MEANING", .cut = true}});
   for (const Explanation& one : explanations()) table.add(json_of(one));
   table.print(std::cout, format, "", colour_wanted());
   return 0;

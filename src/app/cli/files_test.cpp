@@ -100,7 +100,7 @@ TEST(Spill, CountsWhatWaitsBesideALoggerThatHasTheFolder) {
   EXPECT_EQ(line.run({"spill", "show", dir.file("nowhere")}).code, 1);
 }
 
-TEST(Spill, HazardLinesThatSomebodyRemovedAreNotSeen) {
+TEST(Spill, LinesThatSomebodyRemovedAreSeenToBeMissing) {
   const test::TempDir dir;
   const auto put = [&](const char* name, std::initializer_list<logger::SpillSeq> numbers) {
     std::string lines;
@@ -156,11 +156,25 @@ TEST(Dev, RunsEverythingOnOneFile) {
   EXPECT_EQ(status.at("pairs").as_array().size(), 1U);
   child.signal(SIGTERM);
   EXPECT_TRUE(child.wait().value().ok());
+  // For a port that somebody else has now.
+  test::ChildProcess elsewhere({test::program_path(), "dev", "--folder", folder, "--listen", "localhost:0"});
+  EXPECT_TRUE(elsewhere.read_until("  curl http://localhost:0/api/topics").has_value());
+  ASSERT_TRUE(elsewhere.read_until("postrider: ready").has_value());
+  elsewhere.signal(SIGTERM);
+  EXPECT_TRUE(elsewhere.wait().value().ok());
+  EXPECT_THAT(content(folder + "/postrider.toml"), HasSubstr("max-seconds = 1")) << "nobody waits a minute";
   // What is there is kept.
   std::ofstream(folder + "/postrider.toml", std::ios::app) << "nonsense = 1\n";
-  test::ChildProcess again({test::program_path(), "dev", "--folder", folder, "--listen", "127.0.0.1:1"});
-  EXPECT_TRUE(again.read_until("postrider: --listen is not taken: ").has_value());
+  test::ChildProcess again({test::program_path(), "dev", "--folder", folder});
   EXPECT_EQ(again.wait().value().code, 1);
+}
+
+TEST(Dev, ARefusedAddressIsNotWrittenDown) {
+  const test::TempDir dir;
+  test::ChildProcess child(
+      {test::program_path(), "dev", "--folder", dir.file("dev"), "--listen", "0.0.0.0:0"});
+  EXPECT_EQ(child.wait().value().code, 1);
+  EXPECT_FALSE(std::filesystem::exists(dir.file("dev")));
 }
 
 }  // namespace

@@ -255,8 +255,12 @@ TEST_P(CheckTest, SaysOkWarningCriticalAndUnknown) {
   sql("insert into " + table("outbox_topic_progress") +
       " (topic, publisher, status, created_at, updated_at) values ('t', 'p', 'FAILED', " + now + ", " + now +
       ")");
+  sql("insert into " + table("outbox_dead_letter") +
+      " (topic, publisher, position, failed_at) values ('t', 'p', 1, " + now + ")");
   const Said failed = run({"check"});
   EXPECT_EQ(failed.code, 2);
+  EXPECT_THAT(failed.out,
+              AllOf(HasSubstr("relay: dead letters 1"), HasSubstr(" relay_dead_letters=1;1;1000;0")));
   EXPECT_THAT(failed.out, HasSubstr("1 pairs FAILED: t/p"));
 }
 
@@ -269,11 +273,15 @@ TEST_P(CheckTest, WhatIsRetriedIsToldAndCountsByHowLongItWaits) {
                         .delay = 1h,
                         .error = "kafka:9092: connection | refused"};
   ASSERT_EQ(storage().outbox_store().complete({&away, 1}), 1U);
+  EXPECT_THAT(run({"status"}).out, HasSubstr("not yet: see what was tried and not taken"));
   const Said young = run({"check"});
   EXPECT_EQ(young.code, 0) << young.out;
-  EXPECT_THAT(young.out, StartsWith("POSTRIDER OK - outbox: 1 being retried, the last error: kafka:9092: "
-                                    "connection / refused | outbox_pending=1;;;0 outbox_retrying=1;;;0 "));
-  EXPECT_THAT(run({"status"}).out, HasSubstr("1 pending (1 retrying), 0 done, 0 dead"));
+  EXPECT_THAT(young.out,
+              StartsWith("POSTRIDER OK - outbox: 1 tried and not taken, the last error: "
+                         "kafka:9092: connection / refused | outbox_pending=1;;;0 outbox_retrying=1;;;0 "));
+  EXPECT_THAT(
+      run({"status"}).out,
+      HasSubstr("1 pending (1 tried and not taken: kafka:9092: connection | refused), 0 done, 0 dead"));
   EXPECT_THAT(run({"outbox", "list"}).out, HasSubstr("connection | refused"));
 
   sql("update " + table("outbox_event") + " set created_at = created_at - " +
@@ -281,11 +289,13 @@ TEST_P(CheckTest, WhatIsRetriedIsToldAndCountsByHowLongItWaits) {
   const Said old = run({"check"});
   EXPECT_EQ(old.code, 1) << old.out;
   EXPECT_THAT(old.out, AllOf(StartsWith("POSTRIDER WARNING - outbox: oldest event waits 6"),
-                             HasSubstr("1 being retried, the last error: ")));
+                             HasSubstr("1 tried and not taken, the last error: ")));
   EXPECT_THAT(run({"status"}).out,
               AllOf(::testing::ContainsRegex("oldest waits (10m|60)"),
                     HasSubstr("1 event waits in the outbox, the oldest for 10 min; 1 was "
-                              "not taken and is being retried, the last error: kafka:9092")));
+                              "tried and not taken, the last error: kafka:9092"),
+                    HasSubstr("tried again as long as a node with [outbox] enabled = true runs")))
+      << "no daemon is known to run";
   EXPECT_THAT(std::string(json({"status"}).at("outbox").at("lastError").as_string()), HasSubstr("refused"));
 }
 

@@ -3,13 +3,14 @@
 #include <csignal>
 #include <exception>
 #include <iostream>
-#include <optional>
 #include <string>
 
 #include "app/cli/audit.hpp"
 #include "app/cli/exit_codes.hpp"
 #include "app/cli/program.hpp"
 #include "app/cli/terminal.hpp"
+#include "app/cli/usage_error.hpp"
+#include "app/sinks/sink_kinds.hpp"
 #include "core/what_of.hpp"
 
 namespace {
@@ -22,6 +23,7 @@ postrider::cli::Build this_build() {
 #if defined(POSTRIDER_WITH_MARIADB)
   build.databases.emplace_back("mariadb");
 #endif
+  for (const std::string_view kind : postrider::sinks::kinds()) build.sinks.emplace_back(kind);
   return build;
 }
 
@@ -29,7 +31,8 @@ postrider::cli::Build this_build() {
 /// says 3.
 int usage(const CLI::App& app, const CLI::ParseError& error) {
   using namespace postrider::cli;
-  if (app.exit(error) == 0) return exit_ok;
+  if (error.get_exit_code() == 0) return app.exit(error);
+  std::cerr << usage_text(app, error) << '\n';
   return app.got_subcommand("check") ? exit_unknown : exit_usage;
 }
 
@@ -39,11 +42,6 @@ int run(int argc, char** argv) {
   postrider::cli::add_all_commands(app, chosen, this_build());
   try {
     app.parse(argc, argv);
-  } catch (const CLI::RequiredError& error) {
-    const std::optional<std::string> missing = postrider::cli::missing_command(app);
-    if (!missing) return usage(app, error);
-    std::cerr << *missing << '\n';
-    return postrider::cli::exit_usage;
   } catch (const CLI::ParseError& error) {
     return usage(app, error);
   }

@@ -90,12 +90,12 @@ void each_dead(Storage& storage, const DeadLetterFilter& filter, std::size_t lim
 
 int list_dead(Storage& storage, const DeadOptions& options) {
   Table table({{"id", "ID"},
-               {"type", "TYPE"},
-               {"attempts", "ATTEMPTS", true},
-               {"doneAt", "DEAD SINCE"},
-               {"aggregateType", "AGGREGATE"},
-               {"aggregateId", "AGGREGATE ID"},
-               {"lastError", "ERROR"}});
+               {.name = "type", .title = "TYPE", .cut = true},
+               {.name = "attempts", .title = "ATTEMPTS", .right = true, .spare = 3},
+               {.name = "doneAt", .title = "DEAD SINCE", .spare = 1},
+               {.name = "aggregateType", .title = "AGGREGATE", .cut = true, .spare = 4},
+               {.name = "aggregateId", .title = "AGGREGATE ID", .cut = true, .spare = 2},
+               {.name = "lastError", .title = "ERROR", .cut = true}});
   each_dead(storage, filter_of(options), options.limit,
             [&](const OutboxRecord& record) { table.add(api::brief_json(record)); });
   table.print(std::cout, options.format, "There are no dead letters.", colour_wanted());
@@ -110,21 +110,21 @@ int group_dead(Storage& storage, const DeadOptions& options) {
   std::reverse(errors.begin(), errors.end());  // latest first
   const api::ErrorGroups groups = api::group_errors(errors, most_groups);
   Table table({{"events", "EVENTS", true},
-               {"type", "TYPE"},
-               {"first", "FIRST"},
-               {"last", "LAST"},
-               {"example", "EXAMPLE"},
-               {"pattern", "ERROR"}});
-  for (const api::ErrorGroup& group : groups.groups) {
-    table.add({{"type", api::shown(group.type)},
-               {"pattern", api::shown(group.pattern)},
-               {"contains", api::shown(group.contains)},
-               {"events", group.events},
-               {"first", api::time_text(group.first)},
-               {"last", api::time_text(group.last)},
-               {"example", group.example.view()}});
-  }
+               {.name = "type", .title = "TYPE", .cut = true},
+               {.name = "firstDiedAt", .title = "FIRST", .spare = 3},
+               {.name = "lastDiedAt", .title = "LAST", .spare = 2},
+               {.name = "exampleId", .title = "EXAMPLE", .spare = 1},
+               {.name = "error", .title = "ERROR", .cut = true}});
+  for (const api::ErrorGroup& group : groups.groups) table.add(api::group_json(group));
   table.print(std::cout, options.format, "There are no dead letters.", colour_wanted());
+  if (errors.size() == options.limit) {
+    std::cerr << "postrider: these are the oldest " << errors.size()
+              << " dead letters; there may be more. Hint: --limit looks at more of them\n";
+  }
+  if (groups.others > 0) {
+    std::cerr << "postrider: " << groups.others << " more are in groups beyond the largest " << most_groups
+              << '\n';
+  }
   return 0;
 }
 
@@ -216,7 +216,7 @@ void add_listing(CLI::App& dead, Chosen& chosen, const char* name, const char* h
   CLI::App& command = *dead.add_subcommand(name, help);
   add_dead_filter(command, *options);
   command.add_option("--limit", options->limit, "At most so many, those that died first")
-      ->check(CLI::Range(1, 100'000))
+      ->check(between(1, 100'000))
       ->capture_default_str();
   when_chosen_on_storage(command, chosen, options, verb);
 }
@@ -244,7 +244,7 @@ void add_outbox_commands(CLI::App& app, Chosen& chosen) {
     replay.add_flag("--dry-run", options->dry_run, "Only count them");
     replay.add_option("--rate", options->rate, "So many per second; without it all at once")
         ->type_name("EVENTS")
-        ->check(CLI::Range(1, 100'000));
+        ->check(between(1, 100'000));
     replay.add_flag("--yes", options->yes, "Do not ask, however many there are");
     add_admin_options(replay, *options);
     say_it_changes(replay, chosen, options);

@@ -55,14 +55,14 @@ OutboxSearch search_for(const ListOptions& options) {
 int print_list(Storage& storage, const ListOptions& options) {
   constexpr std::size_t page_size = 1000;
   Table table({{"id", "ID"},
-               {"type", "TYPE"},
+               {.name = "type", .title = "TYPE", .cut = true},
                {"status", "STATUS"},
-               {"attempts", "ATTEMPTS", true},
-               {"createdAt", "PUBLISHED"},
-               {"availableAt", "AVAILABLE"},
-               {"owner", "NODE"},
-               {"leaseUntil", "LEASED UNTIL"},
-               {"lastError", "LAST ERROR"}});
+               {.name = "attempts", .title = "ATTEMPTS", .right = true, .spare = 1},
+               {.name = "createdAt", .title = "PUBLISHED", .spare = 3},
+               {.name = "availableAt", .title = "AVAILABLE", .spare = 4},
+               {.name = "owner", .title = "NODE", .cut = true, .spare = 2},
+               {.name = "leaseUntil", .title = "LEASED UNTIL", .spare = 5},
+               {.name = "lastError", .title = "LAST ERROR", .cut = true}});
   OutboxSearch search = search_for(options);
   for (std::size_t left = options.limit; left > 0;) {
     search.limit = std::min(left, page_size);
@@ -78,7 +78,7 @@ int print_list(Storage& storage, const ListOptions& options) {
 
 void add_limit(CLI::App& command, ListOptions& options) {
   command.add_option("--limit", options.limit, "At most so many")
-      ->check(CLI::Range(1, 100'000))
+      ->check(between(1, 100'000))
       ->capture_default_str();
 }
 

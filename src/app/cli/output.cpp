@@ -7,17 +7,17 @@
 #include <boost/json.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <ostream>
 
 #include "app/api/json_values.hpp"
+#include "app/cli/table_fit.hpp"
 #include "core/utf8.hpp"
 
 namespace postrider::cli {
 namespace {
 
 namespace json = boost::json;
-
-constexpr std::size_t widest_cell = 60;
 
 std::size_t width_of(std::string_view text) {
   return utf8_length(text).value_or(text.size());
@@ -62,10 +62,9 @@ std::string visible(std::string_view given) {
   return out;
 }
 
-/// Only for eyes: a program that reads the table gets all.
-std::string shortened(const std::string& text) {
-  if (::isatty(STDOUT_FILENO) != 1 || width_of(text) <= widest_cell) return text;
-  return std::string(utf8_prefix(text, widest_cell - 1)) + "…";
+std::string cut_to(const std::string& text, std::size_t width) {
+  if (width_of(text) <= width) return text;
+  return std::string(utf8_prefix(text, width - 1)) + "…";
 }
 
 }  // namespace
@@ -83,7 +82,8 @@ std::string cell(const json::value& value) {
   return api::serialized(value);
 }
 
-void Table::print(std::ostream& out, Format format, std::string_view nothing, bool colour) const {
+void Table::print(std::ostream& out, Format format, std::string_view nothing, bool colour,
+                  std::optional<std::size_t> columns) const {
   if (format == Format::json) {
     out << api::serialized(rows_) << '\n';
     return;
@@ -92,21 +92,27 @@ void Table::print(std::ostream& out, Format format, std::string_view nothing, bo
     out << nothing << '\n';
     return;
   }
-  std::vector<std::size_t> widths;
+  std::vector<ColumnNeed> needs;
   std::vector<std::vector<std::string>> cells(rows_.size());
   for (const Column& column : columns_) {
-    std::size_t width = width_of(column.title);
+    const std::size_t title = width_of(column.title);
+    ColumnNeed need{title, title, column.cut, column.spare, true};
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       const json::value* const value = rows_[i].as_object().if_contains(column.name);
-      cells[i].push_back(shortened(value == nullptr ? "-" : cell(*value)));
-      width = std::max(width, width_of(cells[i].back()));
+      const std::string& text = cells[i].emplace_back(value == nullptr ? "-" : cell(*value));
+      need.widest = std::max(need.widest, width_of(text));
+      need.empty = need.empty && text == "-";
     }
-    widths.push_back(width);
+    needs.push_back(need);
   }
+  const std::vector<std::size_t> widths =
+      fitted(needs, columns.value_or(std::numeric_limits<std::size_t>::max()));
   const auto line = [&](const auto& text_of) {
     std::string text;
     for (std::size_t i = 0; i < columns_.size(); ++i) {
-      text += (i == 0 ? "" : "  ") + padded(text_of(i), widths[i], columns_[i].right);
+      if (widths[i] == 0) continue;
+      if (!text.empty()) text.append(column_gap, ' ');
+      text += padded(cut_to(text_of(i), widths[i]), widths[i], columns_[i].right);
     }
     text.erase(text.find_last_not_of(' ') + 1);
     return text;
@@ -114,6 +120,12 @@ void Table::print(std::ostream& out, Format format, std::string_view nothing, bo
   const std::string head = line([&](std::size_t i) { return columns_[i].title; });
   out << (colour ? "\x1b[1m" + head + "\x1b[0m" : head) << '\n';
   for (const auto& row : cells) out << line([&](std::size_t i) { return row[i]; }) << '\n';
+  std::string left_out;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    if (widths[i] == 0 && !needs[i].empty) left_out += (left_out.empty() ? "" : ", ") + columns_[i].title;
+  }
+  if (left_out.empty()) return;
+  out << "(without " << left_out << ": the terminal has " << *columns << " columns; -o json has all)\n";
 }
 
 void print_object(std::ostream& out, Format format, const json::object& object, bool colour) {

@@ -4,24 +4,29 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <cstddef>
 #include <iosfwd>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "app/cli/terminal.hpp"
 
 namespace postrider::cli {
 
 enum class Format { table, json };
 
-/// Rows of the same members. On a terminal a table with a bold head; into a pipe the same without colour;
-/// with
-/// `-o json` an array of objects.
+/// Rows of the same members. On a terminal a table with a bold head that fits into its width; into a pipe the
+/// same without colour, and whole; with `-o json` an array of objects.
 class Table {
  public:
   struct Column {
     std::string name;    ///< the member: "lagEvents"
     std::string title;   ///< the head: "LAG"
     bool right = false;  ///< numbers
+    bool cut = false;    ///< where the terminal is narrow its texts are cut; not what the next command needs
+    int spare = 0;       ///< and it may be left out: the highest first; 0 never
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
@@ -29,7 +34,8 @@ class Table {
   void add(boost::json::object row) { rows_.push_back(std::move(row)); }
   [[nodiscard]] bool empty() const noexcept { return rows_.empty(); }
   /// `nothing` is said instead of an empty table.
-  void print(std::ostream& out, Format format, std::string_view nothing, bool colour) const;
+  void print(std::ostream& out, Format format, std::string_view nothing, bool colour,
+             std::optional<std::size_t> columns = terminal_columns()) const;
 
  private:
   std::vector<Column> columns_;

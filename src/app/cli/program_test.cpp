@@ -15,6 +15,7 @@
 #include "app/cli/cli_fixture.hpp"
 #include "app/http/listen_address.hpp"
 #include "app/http/socket_client_fixture.hpp"
+#include "app/sinks/sink_kinds.hpp"
 #include "postrider/error.hpp"
 #include "postrider/open.hpp"
 #include "storage/entry_store.hpp"
@@ -87,6 +88,64 @@ TEST(Program, SaysWhichWordsThereAreAndWhichNumbers) {
   };
   EXPECT_THAT(refusal("explain -o xml"), HasSubstr("'xml' is refused: there are json, table"));
   EXPECT_THAT(refusal("store read --after -1"), HasSubstr("'-1' is refused: it must be 0 or more"));
+}
+
+/// Whatever is wrong with a command line is told in one line that looks like our other errors.
+TEST(Program, WrongCommandLinesAreToldLikeOtherErrors) {
+  struct Case {
+    std::vector<std::string> arguments;
+    std::string said;
+  };
+  const std::string list_help = "postrider outbox list --help shows what it takes";
+  for (const Case& one : std::vector<Case>{
+           {{"outbox", "list", "--statu", "NEW"},
+            "cannot run postrider outbox list: there is no option '--statu'. Hint: did you mean --status?"},
+           {{"outbox", "list", "--statu=NEW"},
+            "cannot run postrider outbox list: there is no option '--statu'. Hint: did you mean --status?"},
+           {{"outbox", "list", "--frobnicate"},
+            "cannot run postrider outbox list: there is no option '--frobnicate'. Hint: " + list_help},
+           {{"outbox", "list", "-x"},
+            "cannot run postrider outbox list: there is no option '-x'. Hint: " + list_help},
+           {{"outbox", "list", "what"},
+            "cannot run postrider outbox list: it does not take 'what'. Hint: " + list_help},
+           {{"eventlog", "--storage", "sqlite:x.db", "prge"},
+            "cannot run postrider eventlog: it does not take 'prge'. Hint: did you mean eventlog purge?"},
+           {{"token", "create"},
+            "cannot run postrider token create: --name is missing. Hint: give --name TEXT"},
+           {{"token", "create", "--nam", "anna"},
+            "cannot run postrider token create: there is no option '--nam'. Hint: did you mean --name?"},
+           {{"publish"}, "cannot run postrider publish: TYPE is missing. Hint: give TYPE"},
+           {{"eventlog", "purge"},
+            "cannot run postrider eventlog purge: --storage, --older-than are missing. Hint: give --storage "
+            "URL, "
+            "--older-than AGE"},
+           {{"eventlog"}, "cannot run postrider eventlog: --storage is missing. Hint: give --storage URL"},
+           {{"serve"},
+            "cannot run postrider serve: --config is missing. Hint: give --config FILE (or set "
+            "POSTRIDER_CONFIG)"},
+           {{"outbox", "list", "--limit"},
+            "cannot read --limit: its value is missing. Hint: give --limit NUMBER"},
+           {{"outbox", "list", "--limit", "many"},
+            "cannot read --limit: 'many' is refused: it must be a number from 1 to 100000. Hint: " +
+                list_help},
+           {{"outbox", "list", "--limit", "0"},
+            "cannot read --limit: '0' is refused: it must be a number from 1 to 100000. Hint: " + list_help},
+           {{"topics", "rewind", "--to", "many"},
+            "cannot read --to: 'many' is no number. Hint: postrider topics rewind --help shows what it "
+            "takes"},
+           {{"outbox", "list", "--type", "a", "--type", "b"},
+            "cannot read --type: it is there 2 times. Hint: give it once"},
+           {{"outbox", "list", "-o", "jsn"},
+            "cannot read --output: 'jsn' is refused: there are json, table. Hint: did you mean json?"},
+           {{"publish", "T", "--delay", "1s", "--deliver-at", "2030-01-01T00:00:00Z"},
+            "cannot take --deliver-at: --delay is there, too. Hint: give one of the two"}}) {
+    const CommandLine::Said said = CommandLine().run(one.arguments);
+    EXPECT_EQ(said.code, 2) << one.said;
+    EXPECT_EQ(said.err, "postrider: " + one.said + "\n");
+    EXPECT_EQ(said.out, "");
+  }
+  EXPECT_EQ(CommandLine().run({"check", "--warn-daed", "1"}).code, 3)
+      << "to monitoring systems 2 is an alarm";
 }
 
 TEST_F(ProgramTest, ServesUntilSigtermAndEndsCleanly) {
@@ -275,6 +334,9 @@ TEST_F(ProgramTest, WhereACommandIsMissingItSaysWhichThereAre) {
 TEST_F(ProgramTest, SaysItsVersionAsJson) {
   const CommandLine::Said said = CommandLine().run({"version", "-o", "json"});
   EXPECT_EQ(said.json().at("databases").at(0), "sqlite");
+  boost::json::array sinks;
+  for (const std::string_view kind : sinks::kinds()) sinks.emplace_back(kind);
+  EXPECT_EQ(said.json().at("sinks"), sinks);
   EXPECT_FALSE(said.json().at("version").as_string().empty());
 }
 
@@ -292,7 +354,9 @@ TEST_F(ProgramTest, ABadAddressMakesNoFile) {
 
 TEST_F(ProgramTest, SaysItsVersionAndItsUsage) {
   ChildProcess version({test::program_path(), "version"});
-  EXPECT_THAT(version.read_line().value_or(""), ::testing::StartsWith("postrider "));
+  EXPECT_THAT(version.read_line().value_or(""),
+              ::testing::AllOf(::testing::StartsWith("postrider "), HasSubstr("(databases: sqlite"),
+                               HasSubstr("; sinks: file")));
   EXPECT_TRUE(version.wait().value().ok());
   ChildProcess help({test::program_path(), "--help"});
   EXPECT_TRUE(help.read_until("  eventlog").has_value());

@@ -91,14 +91,14 @@ int print_queue_counts(Storage& storage, const QueueCommandOptions& options) {
 
 int print_queue(Storage& storage, const QueueCommandOptions& options) {
   Table table({{"id", "ID", true},
-               {"type", "TYPE"},
+               {.name = "type", .title = "TYPE", .cut = true},
                {"status", "STATUS"},
-               {"attempts", "ATTEMPTS", true},
-               {"crashes", "CRASHES", true},
-               {"createdAt", "PUBLISHED"},
-               {"owner", "WORKER"},
-               {"quarantinedAt", "QUARANTINED"},
-               {"lastError", "LAST ERROR"}});
+               {.name = "attempts", .title = "ATTEMPTS", .right = true, .spare = 2},
+               {.name = "crashes", .title = "CRASHES", .right = true, .spare = 3},
+               {.name = "createdAt", .title = "PUBLISHED", .spare = 4},
+               {.name = "owner", .title = "WORKER", .cut = true, .spare = 1},
+               {.name = "quarantinedAt", .title = "QUARANTINED", .spare = 5},
+               {.name = "lastError", .title = "LAST ERROR", .cut = true}});
   QueueAdmin admin(storage);
   const QueueFilter filter = filter_of(options);
   QueueId after{options.after};
@@ -141,11 +141,11 @@ int print_log(Storage& storage, const QueueCommandOptions& options) {
   if (!options.statuses.empty()) filter.statuses = statuses_of(options.statuses);
   Table table({{"seq", "SEQ", true},
                {"id", "ID", true},
-               {"type", "TYPE"},
+               {.name = "type", .title = "TYPE", .cut = true},
                {"status", "STATUS"},
-               {"attempts", "ATTEMPTS", true},
-               {"finalizedAt", "FINISHED"},
-               {"results", "RESULTS"}});
+               {.name = "attempts", .title = "ATTEMPTS", .right = true, .spare = 2},
+               {.name = "finalizedAt", .title = "FINISHED", .spare = 1},
+               {.name = "results", .title = "RESULTS", .cut = true}});
   EventLog log(storage);
   LogSeq after{options.after};
   for (std::size_t left = options.limit; left > 0;) {
@@ -194,7 +194,7 @@ void add_filter(CLI::App& command, QueueCommandOptions& options, bool of_log) {
 
 void add_limit(CLI::App& command, QueueCommandOptions& options, const char* after) {
   command.add_option("--limit", options.limit, "At most so many")
-      ->check(CLI::Range(1, 100'000))
+      ->check(between(1, 100'000))
       ->capture_default_str();
   command.add_option("--after", options.after, after)->type_name("NUMBER")->check(not_negative());
 }

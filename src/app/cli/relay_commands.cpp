@@ -56,13 +56,13 @@ int print_pairs(Storage& storage, const PairOptionsOfCommand& options) {
   Table table({{"topic", "TOPIC"},
                {"publisher", "PUBLISHER"},
                {"status", "STATUS"},
-               {"lastPosition", "POSITION", true},
+               {.name = "lastPosition", .title = "POSITION", .right = true, .spare = 2},
                {"lagEvents", "LAG", true},
-               {"lagSeconds", "SECONDS", true},
-               {"errorCount", "ERRORS", true},
-               {"deadLetters", "DEAD", true},
-               {"leader", "LEADER"},
-               {"lastError", "LAST ERROR"}});
+               {.name = "lagSeconds", .title = "SECONDS", .right = true, .spare = 3},
+               {.name = "errorCount", .title = "ERRORS", .right = true, .spare = 4},
+               {.name = "deadLetters", .title = "DEAD", .right = true, .spare = 1},
+               {.name = "leader", .title = "LEADER", .cut = true, .spare = 5},
+               {.name = "lastError", .title = "LAST ERROR", .cut = true}});
   for (const PairStatus& pair : RelayAdmin(storage).list(selector(options))) table.add(api::pair_json(pair));
   table.print(std::cout, options.format, "There are no pairs yet: a relay makes them when it starts.",
               colour_wanted());
@@ -70,13 +70,13 @@ int print_pairs(Storage& storage, const PairOptionsOfCommand& options) {
 }
 
 int print_leaders(Storage& storage, const AdminOptions& options) {
-  Table table({{"lease", "LEASE"},
-               {"node", "NODE"},
+  Table table({{.name = "lease", .title = "LEASE", .cut = true},
+               {.name = "node", .title = "NODE", .cut = true},
                {"alive", "ALIVE"},
                {"pairs", "PAIRS", true},
-               {"epoch", "EPOCH", true},
-               {"since", "SINCE"},
-               {"heartbeat", "HEARTBEAT"}});
+               {.name = "epoch", .title = "EPOCH", .right = true, .spare = 2},
+               {.name = "since", .title = "SINCE", .spare = 3},
+               {.name = "heartbeat", .title = "HEARTBEAT", .spare = 1}});
   const RelayAdmin admin(storage);
   for (const LeaderStatus& leader : admin.leaders()) table.add(api::leader_json(leader));
   for (const StandbyStatus& standby : admin.standbys()) {
@@ -107,10 +107,10 @@ int print_dead(Storage& storage, const DeadLetterOptions& options) {
   Table table({{"topic", "TOPIC"},
                {"publisher", "PUBLISHER"},
                {"position", "POSITION", true},
-               {"type", "TYPE"},
+               {.name = "type", .title = "TYPE", .cut = true},
                {"id", "ID"},
-               {"failedAt", "FAILED"},
-               {"error", "ERROR"}});
+               {.name = "failedAt", .title = "FAILED", .spare = 1},
+               {.name = "error", .title = "ERROR", .cut = true}});
   const std::vector<DeadLetter> letters =
       RelayAdmin(storage).dead_letters(selector(options), options.limit, Position{options.after});
   for (std::span<const DeadLetter> left = letters; !left.empty();) {
@@ -167,7 +167,7 @@ void add_dead_commands(CLI::App& topics, Chosen& chosen) {
     auto options = std::make_shared<DeadLetterOptions>();
     CLI::App& dead = add_pair_command(topics, "dead", "Events that a publisher did not take", options);
     dead.add_option("--limit", options->limit, "At most so many")
-        ->check(CLI::Range(1, 100'000))
+        ->check(between(1, 100'000))
         ->capture_default_str();
     dead.add_option("--after", options->after, "Behind this position")
         ->type_name("POSITION")

@@ -15,7 +15,8 @@ namespace postrider::cli {
 
 namespace json = boost::json;
 
-Snapshot take_snapshot(Storage& storage) {
+Snapshot take_snapshot(const Database& database) {
+  Storage& storage = *database.storage;
   Snapshot snapshot{
       .at = Clock::system().now(), .storage = storage.name(), .kind = std::string(to_string(storage.kind()))};
   const MigrationReport schema = storage.migrate({.dry_run = true});
@@ -38,8 +39,8 @@ Snapshot take_snapshot(Storage& storage) {
                                 .head = snapshot.head,
                                 .pairs = snapshot.pairs,
                                 .leaders = snapshot.leaders,
-                                .blocker = daemon::find_blocker(storage)};
-  snapshot.findings = daemon::diagnose(&figures, {}, {});
+                                .blocker = daemon::find_blocker(storage, database.options.schema)};
+  snapshot.findings = daemon::diagnose(&figures, {});
   return snapshot;
 }
 

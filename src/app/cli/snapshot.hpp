@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/cli/admin_options.hpp"
 #include "app/daemon/diagnosis.hpp"
 #include "postrider/outbox_admin.hpp"
 #include "postrider/projection.hpp"
@@ -36,7 +37,7 @@ struct Snapshot {
 };
 
 /// Without tables in this program's version only the versions are known. Throws what the database throws.
-[[nodiscard]] Snapshot take_snapshot(Storage& storage);
+[[nodiscard]] Snapshot take_snapshot(const Database& database);
 
 [[nodiscard]] boost::json::object snapshot_json(const Snapshot& snapshot);
 

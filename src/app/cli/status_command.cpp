@@ -15,6 +15,7 @@
 #include "app/cli/terminal.hpp"
 #include "core/age.hpp"
 #include "core/rfc3339.hpp"
+#include "core/utf8.hpp"
 #include "core/what_of.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
@@ -27,6 +28,14 @@ using namespace std::chrono_literals;
 
 /// One screen: of long lists those that matter most.
 constexpr std::size_t most_rows = 12;
+constexpr std::size_t longest_error = 100;
+
+/// Whether events move is not known yet, but this is.
+std::string last_error_text(const std::string& error) {
+  if (error.empty()) return {};
+  const std::string shown = cell(json::value(std::string(utf8_prefix(error, longest_error))));
+  return ": " + shown + (utf8_length(error).value_or(error.size()) > longest_error ? "…" : "");
+}
 
 struct StatusOptions : AdminOptions {
   bool watch = false;
@@ -52,10 +61,10 @@ void print_pairs(std::ostream& out, std::vector<PairStatus> pairs, bool colour) 
                {"publisher", "PUBLISHER"},
                {"status", "STATUS"},
                {"lagEvents", "LAG", true},
-               {"lagSeconds", "SECONDS", true},
-               {"deadLetters", "DEAD", true},
-               {"leader", "LEADER"},
-               {"lastError", "LAST ERROR"}});
+               {.name = "lagSeconds", .title = "SECONDS", .right = true, .spare = 1},
+               {.name = "deadLetters", .title = "DEAD", .right = true, .spare = 2},
+               {.name = "leader", .title = "LEADER", .cut = true, .spare = 3},
+               {.name = "lastError", .title = "LAST ERROR", .cut = true}});
   const std::size_t shown = std::min(pairs.size(), most_rows);
   for (std::size_t i = 0; i < shown; ++i) table.add(api::pair_json(pairs[i]));
   out << '\n';
@@ -67,10 +76,10 @@ void print_projections(std::ostream& out, const std::vector<ProjectionStatus>& p
   Table table({{"name", "PROJECTION"},
                {"version", "VERSION", true},
                {"status", "STATUS"},
-               {"live", "LIVE"},
+               {.name = "live", .title = "LIVE", .spare = 1},
                {"lagEvents", "LAG", true},
-               {"owner", "NODE"},
-               {"lastError", "LAST ERROR"}});
+               {.name = "owner", .title = "NODE", .cut = true, .spare = 2},
+               {.name = "lastError", .title = "LAST ERROR", .cut = true}});
   const std::size_t shown = std::min(projections.size(), most_rows);
   for (std::size_t i = 0; i < shown; ++i) table.add(api::projection_json(projections[i]));
   out << '\n';
@@ -111,9 +120,10 @@ void print_screen(std::ostream& out, const Snapshot& now, bool colour) {
   }
   line("schema       ", "version " + std::to_string(now.schema_version));
   line("outbox       ", std::to_string(now.outbox.pending) + " pending (" +
-                            std::to_string(now.outbox.retrying) + " retrying), " +
-                            std::to_string(now.outbox.done) + " done, " + std::to_string(now.outbox.dead) +
-                            " dead; " + age_text(now.outbox.oldest_undelivered));
+                            std::to_string(now.outbox.retrying) + " tried and not taken" +
+                            last_error_text(now.outbox.last_error) + "), " + std::to_string(now.outbox.done) +
+                            " done, " + std::to_string(now.outbox.dead) + " dead; " +
+                            age_text(now.outbox.oldest_undelivered));
   line("queue        ", std::to_string(now.queue.pending) + " pending, " + std::to_string(now.queue.delayed) +
                             " delayed, " + std::to_string(now.queue.processing) + " in progress (" +
                             std::to_string(now.queue.abandoned) + " abandoned), " +
@@ -123,14 +133,16 @@ void print_screen(std::ostream& out, const Snapshot& now, bool colour) {
   line("event store  ", "up to position " + std::to_string(static_cast<std::int64_t>(now.head)));
   line("leaders      ", leaders_text(now.leaders, now.standbys));
   const std::string stuck = cell(json::value(daemon::stuck_line(now.findings)));
-  line("stuck        ",
-       now.findings.empty() ? "no: " + stuck : stuck + ". Hint: " + now.findings.front().hint);
+  // What has been tried once and was not taken is no finding before its patience is over; nor is it moving.
+  const std::string none =
+      now.outbox.retrying > 0 ? "not yet: see what was tried and not taken" : "no: " + stuck;
+  line("stuck        ", now.findings.empty() ? none : stuck + ". Hint: " + now.findings.front().hint);
   print_pairs(out, now.pairs, colour);
   print_projections(out, now.projections, colour);
 }
 
-std::string rendered(Storage& storage, Format format, bool colour) {
-  const Snapshot snapshot = take_snapshot(storage);
+std::string rendered(const Database& database, Format format, bool colour) {
+  const Snapshot snapshot = take_snapshot(database);
   if (format == Format::json) return api::serialized(snapshot_json(snapshot)) + "\n";
   std::ostringstream out;
   print_screen(out, snapshot, colour);
@@ -140,18 +152,19 @@ std::string rendered(Storage& storage, Format format, bool colour) {
 /// A database that is away is told, and waited for.
 int watch(const StatusOptions& options) {
   const Interrupts interrupts;  // before there are other threads
-  const std::unique_ptr<Storage> storage = open_for(options);
+  const Database database = open_database(options);
   const bool screen = output_is_terminal() && options.format == Format::table;
   do {
     std::string text;
     try {
-      text = rendered(*storage, options.format, colour_wanted());
+      text = rendered(database, options.format, colour_wanted());
     } catch (const Error& error) {
       if (!error.retryable() && !error.connection_lost() && error.code() != ErrorCode::unavailable) throw;
-      text =
-          options.format == Format::json
-              ? api::serialized(json::object{{"storage", storage->name()}, {"error", what_of(error)}}) + "\n"
-              : what_of(error) + "\n";
+      text = options.format == Format::json
+                 ? api::serialized(
+                       json::object{{"storage", database.storage->name()}, {"error", what_of(error)}}) +
+                       "\n"
+                 : what_of(error) + "\n";
     }
     // In one piece, so that the screen does not flicker.
     std::cout << (screen ? "\x1b[H\x1b[2J" + text + "\nevery second, Ctrl-C ends\n" : text) << std::flush;
@@ -162,8 +175,7 @@ int watch(const StatusOptions& options) {
 
 int run_status(const StatusOptions& options) {
   if (options.watch) return watch(options);
-  const std::unique_ptr<Storage> storage = open_for(options);
-  std::cout << rendered(*storage, options.format, colour_wanted());
+  std::cout << rendered(open_database(options), options.format, colour_wanted());
   return 0;
 }
 

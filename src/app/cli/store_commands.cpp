@@ -148,13 +148,13 @@ int print_projections(Storage& storage, const ProjectionCommandOptions& options)
   Table table({{"name", "NAME"},
                {"version", "VERSION", true},
                {"status", "STATUS"},
-               {"live", "LIVE"},
-               {"position", "POSITION", true},
+               {.name = "live", .title = "LIVE", .spare = 3},
+               {.name = "position", .title = "POSITION", .right = true, .spare = 1},
                {"lagEvents", "LAG", true},
-               {"lagSeconds", "SECONDS", true},
-               {"owner", "NODE"},
-               {"skipped", "SKIPPED", true},
-               {"lastError", "LAST ERROR"}});
+               {.name = "lagSeconds", .title = "SECONDS", .right = true, .spare = 4},
+               {.name = "owner", .title = "NODE", .cut = true, .spare = 2},
+               {.name = "skipped", .title = "SKIPPED", .right = true, .spare = 5},
+               {.name = "lastError", .title = "LAST ERROR", .cut = true}});
   for (const ProjectionStatus& one : ProjectionAdmin(storage).list()) {
     if (options.name.empty() || one.name == options.name) table.add(api::projection_json(one));
   }
@@ -177,7 +177,7 @@ void add_read(CLI::App& store, Chosen& chosen) {
       ->check(not_negative());
   read.add_option("--limit", options->limit, "At most so many; 100, and no end with --follow")
       ->type_name("NUMBER")
-      ->check(CLI::Range(1, 100'000'000));
+      ->check(between(1, 100'000'000));
   CLI::Option* const backwards = read.add_flag("--backwards", options->backwards, "The newest first");
   read.add_flag("-f,--follow", options->follow, "Go on with what is appended, until Ctrl-C")
       ->excludes(backwards);

@@ -226,7 +226,7 @@ void add_tail_command(CLI::App& app, Chosen& chosen) {
       ->transform(
           one_of<Source>({{"store", Source::store}, {"outbox", Source::outbox}, {"log", Source::log}}));
   command.add_option("-n,--lines", options->lines, "So many of those that are there")
-      ->check(CLI::Range(0, 10'000))
+      ->check(between(0, 10'000))
       ->capture_default_str();
   add_admin_options(command, *options);
   when_chosen(command, chosen, options, run_tail);

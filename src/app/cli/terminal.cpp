@@ -2,11 +2,16 @@
 #include "app/cli/terminal.hpp"
 
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cstdlib>
 #include <iostream>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace postrider::cli {
@@ -14,11 +19,25 @@ namespace {
 
 constexpr Duration between_drawings = std::chrono::milliseconds{100};
 constexpr std::int64_t bar_cells = 30;
+constexpr std::size_t usual_columns = 80;
 
 }  // namespace
 
 bool output_is_terminal() {
   return ::isatty(STDOUT_FILENO) == 1;
+}
+
+std::optional<std::size_t> terminal_columns() {
+  if (!output_is_terminal()) return std::nullopt;
+  if (const char* const given = std::getenv("COLUMNS")) {  // NOLINT(concurrency-mt-unsafe): nobody sets it
+    const std::string_view text = given;
+    std::size_t columns = 0;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), columns);
+    if (failed == std::errc{} && end == text.data() + text.size() && columns > 0) return columns;
+  }
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return usual_columns;
 }
 
 bool can_ask() {

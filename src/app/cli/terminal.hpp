@@ -2,7 +2,9 @@
 // What is different when a person sits at the other end.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "postrider/clock.hpp"
@@ -10,6 +12,9 @@
 namespace postrider::cli {
 
 [[nodiscard]] bool output_is_terminal();
+/// Characters in a line of standard output: COLUMNS when it says so, else what the terminal says, else 80.
+/// Nothing when it is no terminal.
+[[nodiscard]] std::optional<std::size_t> terminal_columns();
 /// Whether a question can be asked, and will be seen.
 [[nodiscard]] bool can_ask();
 /// "… [y/N]" on standard error. False for all but a yes.

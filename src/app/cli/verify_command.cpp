@@ -86,11 +86,11 @@ void add_verify_command(CLI::App& app, Chosen& chosen) {
       *app.add_subcommand("verify", "Check the invariants on a database that is in use; reads only");
   command.add_option("--timeout", options->seconds, "Seconds for each of them")
       ->type_name("SECONDS")
-      ->check(CLI::Range(1, 86'400))
+      ->check(between(1, 86'400))
       ->capture_default_str();
   command.add_option("--sample", options->sample, "So many of the newest events are looked at one by one")
       ->type_name("EVENTS")
-      ->check(CLI::Range(1, 1'000'000))
+      ->check(between(1, 1'000'000))
       ->capture_default_str();
   add_admin_options(command, *options);
   when_chosen(command, chosen, options, run_verify);

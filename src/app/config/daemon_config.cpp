@@ -161,6 +161,8 @@ void read_outbox(Source& source, DaemonConfig::Outbox& outbox) {
       .count("workers", options.workers, 1, 1024)
       .count("hot-queue-capacity", options.hot_queue_capacity, 1, 1'000'000)
       .count("cold-queue-capacity", options.cold_queue_capacity, 1, 1'000'000)
+      .count("hot-queue-bytes", options.hot_queue_bytes, 1'048'576, std::size_t{1} << 40)
+      .count("cold-queue-bytes", options.cold_queue_bytes, 1'048'576, std::size_t{1} << 40)
       .time("poller-interval-ms", options.poller_interval, 1ms, 1ms, 24h)
       .count("poller-batch-size", options.poller_batch_size, 1, 10'000)
       .time("poller-skip-recent-ms", options.poller_skip_recent, 1ms, 0ms, 24h)

@@ -5,7 +5,7 @@
 
 namespace postrider::daemon {
 
-std::optional<Blocker> find_blocker(Storage& storage) {
+std::optional<Blocker> find_blocker(Storage& storage, const Identifier& schema) {
   if (storage.kind() != BackendKind::postgres) return std::nullopt;
   Transaction tx = storage.begin();
   const Rows rows = tx.execute(
@@ -17,7 +17,10 @@ std::optional<Blocker> find_blocker(Storage& storage) {
       "and w.query_start < clock_timestamp() - interval '1 second' "
       // Not those in the middle of a line: the one at its head.
       "and b.wait_event_type is distinct from 'Lock' "
-      "group by 1, 2, 3, 4, b.xact_start order by b.xact_start nulls last limit 1");
+      "and exists (select 1 from pg_locks l join pg_class c on c.oid = l.relation "
+      "where l.pid in (w.pid, b.pid) and l.database = w.datid and c.relnamespace = to_regnamespace(?)) "
+      "group by 1, 2, 3, 4, b.xact_start order by b.xact_start nulls last limit 1",
+      schema.str());
   tx.commit();
   if (rows.empty()) return std::nullopt;
   const auto& row = rows.rows.front();

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "postrider/clock.hpp"
+#include "postrider/identifier.hpp"
 #include "postrider/storage.hpp"
 
 namespace postrider::daemon {
@@ -19,8 +20,9 @@ struct Blocker {
   std::int64_t waiting = 0;  ///< how many sessions
 };
 
-/// Of those that have kept a session of this database's user waiting for a second or longer, the oldest. Its
+/// Of those that have kept a session waiting for a second or longer, and one of the two has to do with the
+/// tables in this schema, the oldest: what others do in the same database keeps no event from moving. Its
 /// statement is not looked at: it may hold secrets. PostgreSQL only; nothing elsewhere.
-[[nodiscard]] std::optional<Blocker> find_blocker(Storage& storage);
+[[nodiscard]] std::optional<Blocker> find_blocker(Storage& storage, const Identifier& schema);
 
 }  // namespace postrider::daemon

@@ -17,25 +17,32 @@ TEST_P(BlockerTest, TheTransactionThatOthersWaitForIsFoundByItsPid) {
   test::TestDatabase database(backend());
   Storage& storage = database.storage();
   if (storage.kind() != BackendKind::postgres) {
-    EXPECT_FALSE(find_blocker(storage));
+    EXPECT_FALSE(find_blocker(storage, database.options().schema));
     return;
   }
+  const auto wait_for = [&](int lock) {
+    Transaction tx = storage.begin();
+    tx.execute("select pg_advisory_xact_lock(" + std::to_string(lock) + ")");
+    tx.commit();
+  };
+  // Somebody else's affair, and older.
+  Transaction stranger = storage.begin();
+  stranger.execute("select pg_advisory_xact_lock(4712)");
+  std::jthread strangers_waiter([&] { wait_for(4712); });
   Transaction holder = storage.begin();
+  holder.execute("select count(*) from " + database.table("outbox_event"));
   holder.execute("select pg_advisory_xact_lock(4711)");
   const std::int64_t pid = holder.execute("select pg_backend_pid()").integer(0, 0);
-  std::jthread waiter([&] {
-    Transaction tx = storage.begin();
-    tx.execute("select pg_advisory_xact_lock(4711)");
-    tx.commit();
-  });
+  std::jthread waiter([&] { wait_for(4711); });
   std::optional<Blocker> found;  // by the server's clock it takes a second
-  while (!found || found->pid != pid) found = find_blocker(storage);
+  while (!found) found = find_blocker(storage, database.options().schema);
+  EXPECT_EQ(found->pid, pid);
   EXPECT_EQ(found->waiting, 1);
   EXPECT_EQ(found->state, "idle in transaction");
   holder.commit();
   waiter.join();
-  found = find_blocker(storage);
-  EXPECT_TRUE(!found || found->pid != pid);
+  EXPECT_FALSE(find_blocker(storage, database.options().schema)) << "the stranger is none";
+  stranger.commit();
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ Daemon::Daemon(DaemonConfig config, LogCallback log)
       storage_(open_storage(config_, log_)),
       sinks_(config_.sinks, log_),
       engines_(*storage_, config_, sinks_, metrics_, log_),
-      figures_(*storage_, metrics_, Clock::system()),
+      figures_(*storage_, config_.storage.options.schema, metrics_, Clock::system()),
       access_(Clock::system()),
       store_(*storage_, {.metrics = &metrics_, .log = log_}),
       live_([this] { return api::serialized(overview()); }, Clock::system()),
@@ -170,7 +170,8 @@ void Daemon::add_routes(http::Router& router) {
   router.add({.pattern = "/openapi.yaml",
               .lane = Lane::direct,
               .handler = http::static_body(std::string(api::openapi_yaml()), "application/yaml")});
-  const auto storage = [this]() -> Storage* { return ready() ? storage_.get() : nullptr; };
+  // Who asks is told at once of what is known, instead of waiting for a connection.
+  const auto storage = [this]() -> Storage* { return ready() && !known_away() ? storage_.get() : nullptr; };
   const api::ApiHost host{
       .access = &access_, .storage = storage, .audit = api::audit_writer(storage, log_), .log = log_};
   mount(router,
@@ -197,8 +198,7 @@ json::object Daemon::overview() {
   const std::shared_ptr<const Figures> figures = figures_.latest();
   OverviewInput input{
       .figures = figures.get(),
-      .sinks = sinks_.health(),
-      .phase = phase_text(),
+      .observer = {.sinks = sinks_.health(), .phase = phase_text(), .runs_outbox = config_.outbox.enabled},
       .node = config_.node_name,
       .storage = storage_->name(),
       .pool = storage_->pool_stats(),
@@ -307,11 +307,18 @@ std::string Daemon::url() const {
   return http::url_of(listen_address(config_), port(), !config_.server.tls_certificate.empty());
 }
 
+bool Daemon::known_away() const {
+  const std::shared_ptr<const Figures> figures = figures_.latest();
+  return figures != nullptr && !figures->database_up;
+}
+
 http::Response Daemon::ready_response(const http::Request& request) {
   bool database = false;
   bool all = false;
   std::string why = phase_text();
-  if (ready()) {
+  if (ready() && known_away()) {
+    why = no_answer_of(*storage_);
+  } else if (ready()) {
     try {
       storage_->ping();
       database = true;
@@ -354,6 +361,7 @@ void Daemon::reload(const DaemonConfig& config) {
   // A server that others can reach never loses its tokens by an edited file.
   if (!config.server.token_file.empty()) load_tokens(config.server.token_file);
   sinks_.revive();
+  engines_.revive();
 }
 
 }  // namespace postrider::daemon

@@ -46,6 +46,8 @@ class Daemon {
   void await_first_attempt(Duration timeout) const { (void)starter_.load()->await_first(timeout); }
   /// The engines run.
   [[nodiscard]] bool ready() const;
+  /// The database did not answer when it was last asked, a second ago at most.
+  [[nodiscard]] bool known_away() const;
   /// Set when waiting is of no use, for example because the database is newer than this program.
   [[nodiscard]] std::exception_ptr failure() const;
   /// What it waits for, or does, in a line.

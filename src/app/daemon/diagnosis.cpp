@@ -81,17 +81,31 @@ std::map<std::string, Waiting> waiting_by_publisher(const Figures* figures) {
   return all;
 }
 
+bool anybody_leads(const Figures& figures) {
+  return std::any_of(figures.leaders.begin(), figures.leaders.end(),
+                     [](const LeaderStatus& leader) { return leader.alive; });
+}
+
 void look_at_sinks(const Figures* figures, const std::vector<SinkHealth>& sinks, Findings& findings) {
   std::map<std::string, Waiting> waiting = waiting_by_publisher(figures);
   const auto tell = [&](const std::string& name, const std::string& type, const std::string& reason,
-                        std::int64_t events) {
+                        std::int64_t events, bool tried_again = true) {
+    // One that knows what is to be done says so itself.
+    constexpr std::string_view hint_mark = ". Hint: ";
+    const std::size_t mark = reason.find(hint_mark);
+    const std::string what = reason.substr(0, mark);
+    const std::string own_hint =
+        mark == std::string::npos ? std::string() : reason.substr(mark + hint_mark.size());
     findings.add(
         Cause::unhealthy_sink,
         "sink " + name + (type.empty() ? "" : " (" + type + ")") +
-            (reason.empty() ? " does not take events" : ": " + reason) +
+            (what.empty() ? " does not take events" : ": " + what) +
             (events > 0 ? "; " + std::to_string(events) + (events == 1 ? " event waits" : " events wait")
                         : ""),
-        "look after its receiver; it is tried again by itself");
+        !own_hint.empty() ? own_hint
+        : tried_again
+            ? "look after its receiver; it is tried again by itself"
+            : "look after its receiver; it is tried again once a node with [relay] enabled = true runs");
   };
   for (const SinkHealth& sink : sinks) {
     const Waiting of_it = waiting[sink.name];
@@ -103,13 +117,12 @@ void look_at_sinks(const Figures* figures, const std::vector<SinkHealth>& sinks,
     waiting.erase(sink.name);
   }
   for (const auto& [name, one] : waiting) {
-    if (!one.reason.empty()) tell(name, {}, one.reason, one.events);
+    if (!one.reason.empty()) tell(name, {}, one.reason, one.events, anybody_leads(*figures));
   }
 }
 
 void look_at_pairs(const Figures& figures, Findings& findings) {
-  const bool anybody = std::any_of(figures.leaders.begin(), figures.leaders.end(),
-                                   [](const LeaderStatus& leader) { return leader.alive; });
+  const bool anybody = anybody_leads(figures);
   std::size_t waiting = 0;
   for (const PairStatus& pair : figures.pairs) {
     const std::string name = name_of(pair);
@@ -144,7 +157,7 @@ void look_at_pairs(const Figures& figures, Findings& findings) {
   }
 }
 
-void look_at_outbox(const OutboxCounts& outbox, Findings& findings) {
+void look_at_outbox(const OutboxCounts& outbox, bool runs_here, Findings& findings) {
   const bool retrying = outbox.retrying > 0;
   if (outbox.pending == 0 || outbox.oldest_undelivered < (retrying ? patience_with_retries : patience))
     return;
@@ -157,10 +170,12 @@ void look_at_outbox(const OutboxCounts& outbox, Findings& findings) {
     return;
   }
   text += "; " + std::to_string(outbox.retrying) + (outbox.retrying == 1 ? " was" : " were") +
-          " not taken and " + (outbox.retrying == 1 ? "is" : "are") + " being retried";
+          " tried and not taken";
   if (!outbox.last_error.empty()) text += ", the last error: " + outbox.last_error;
   findings.add(Cause::outbox_waits, std::move(text),
-               "look after the receiver; they are tried again by themselves");
+               runs_here ? "look after the receiver; they are tried again by themselves"
+                         : "look after the receiver; they are tried again as long as a node with [outbox] "
+                           "enabled = true runs, or the application that delivers them");
 }
 
 }  // namespace
@@ -169,6 +184,8 @@ std::string_view to_string(Cause cause) noexcept {
   switch (cause) {
     case Cause::database_away:
       return "database-away";
+    case Cause::database_refuses:
+      return "database-refuses";
     case Cause::blocking_transaction:
       return "blocking-transaction";
     case Cause::no_leader:
@@ -191,18 +208,22 @@ std::string_view to_string(Cause cause) noexcept {
   return {};
 }
 
-std::vector<Finding> diagnose(const Figures* figures, const std::vector<SinkHealth>& sinks,
-                              std::string_view phase) {
+std::vector<Finding> diagnose(const Figures* figures, const Observer& observer) {
   Findings findings;
-  look_at_sinks(figures, sinks, findings);
+  look_at_sinks(figures, observer.sinks, findings);
   if (figures == nullptr) {
-    findings.add(Cause::database_away, std::string(phase), "see storage.url, and whether the database runs");
+    findings.add(Cause::database_away, observer.phase, "see storage.url, and whether the database runs");
     return findings.take();
   }
   if (!figures->database_up) {
     findings.add(Cause::database_away, "the database cannot be reached: " + figures->trouble,
                  "see storage.url, and whether the database runs");
     return findings.take();  // the rest of the figures is empty
+  }
+  if (figures->refuses_writes) {
+    findings.add(
+        Cause::database_refuses, "the database answers, but does not take what is written",
+        "the log says why: a full disk, or one that is read-only; it goes on by itself once there is room");
   }
   if (figures->blocker) {
     const Blocker& blocker = *figures->blocker;
@@ -214,7 +235,7 @@ std::vector<Finding> diagnose(const Figures* figures, const std::vector<SinkHeal
                  "end it there, or: select pg_terminate_backend(" + std::to_string(blocker.pid) + ")");
   }
   look_at_pairs(*figures, findings);
-  look_at_outbox(figures->outbox, findings);
+  look_at_outbox(figures->outbox, observer.runs_outbox, findings);
   if (figures->queue.pending > 0 && figures->queue.oldest_pending >= patience) {
     findings.add(Cause::queue_waits,
                  std::to_string(figures->queue.pending) + " events wait in the queue, the oldest for " +

@@ -13,6 +13,7 @@ namespace postrider::daemon {
 
 enum class Cause : std::uint8_t {
   database_away,
+  database_refuses,  ///< it answers, but takes no writes
   blocking_transaction,
   no_leader,
   dead_node,
@@ -32,11 +33,16 @@ struct Finding {
   std::string hint{};  ///< what to do about it
 };
 
+/// The node that looks. Who sees the database alone knows none of this.
+struct Observer {
+  std::vector<SinkHealth> sinks{};  ///< its own; of those of other nodes their pairs tell
+  std::string phase{};              ///< what it waits for before its first look at the database
+  bool runs_outbox = false;         ///< so what waits there is tried again
+};
+
 /// All that keeps events from moving, the worst first; empty when nothing does. `figures` is null before the
-/// first look at the database; `phase` says then what is waited for. `sinks` are this node's; of those of
-/// other nodes their pairs tell.
-[[nodiscard]] std::vector<Finding> diagnose(const Figures* figures, const std::vector<SinkHealth>& sinks,
-                                            std::string_view phase);
+/// first look at the database.
+[[nodiscard]] std::vector<Finding> diagnose(const Figures* figures, const Observer& observer);
 
 /// The worst of them in a line, and how many more there are.
 [[nodiscard]] std::string stuck_line(const std::vector<Finding>& findings);

@@ -118,6 +118,8 @@ std::vector<Case> cases() {
       {"ADeadNodeWithoutPairsIsHistory",
        [](Figures& f, auto&) { f.leaders.push_back({.node = "n2", .alive = false, .pairs = 0}); },
        std::nullopt, "all is moving"},
+      {"AFullDisk", [](Figures& f, auto&) { f.refuses_writes = true; }, Cause::database_refuses,
+       "the database answers, but does not take what is written"},
       {"BlockingTransaction",
        [](Figures& f, auto&) {
          f.pairs[0].state = PairState::failed;
@@ -145,8 +147,8 @@ std::vector<Case> cases() {
                      .last_error = "kafka:9092: connection refused"};
        },
        Cause::outbox_waits,
-       "45 events wait in the outbox, the oldest for 30 s; 44 were not taken and are being retried, the last "
-       "error: kafka:9092: connection refused"},
+       "45 events wait in the outbox, the oldest for 30 s; 44 were tried and not taken, the last error: "
+       "kafka:9092: connection refused"},
       {"OneRetryIsNormal",
        [](Figures& f, auto&) {
          f.outbox = {.pending = 1, .retrying = 1, .oldest_undelivered = 9s, .last_error = "busy"};
@@ -169,7 +171,7 @@ TEST_P(DiagnosisTest, NamesTheCause) {
   Figures figures = healthy();
   std::vector<SinkHealth> sinks{{"hooks", true}};
   GetParam().change(figures, sinks);
-  const std::vector<Finding> findings = diagnose(&figures, sinks, "running");
+  const std::vector<Finding> findings = diagnose(&figures, {.sinks = sinks, .phase = "running"});
   EXPECT_EQ(findings.empty() ? std::nullopt : std::optional(findings.front().cause), GetParam().cause);
   EXPECT_THAT(stuck_line(findings), HasSubstr(GetParam().text));
   for (const Finding& finding : findings) EXPECT_FALSE(finding.hint.empty()) << finding.text;
@@ -187,17 +189,48 @@ TEST(SinkHealth, AnAbsenceThatNobodyHasSeenForLongIsHistory) {
   EXPECT_TRUE((SinkHealth{.name = "s", .trouble = "away", .counts = {.since_failure = 11min}}).up());
 }
 
+TEST(Diagnosis, NobodyIsSaidToTryAgainWhoIsNotKnownToRun) {
+  Figures figures = healthy();
+  figures.outbox = {.pending = 1, .retrying = 1, .oldest_undelivered = 1h, .last_error = "refused"};
+  const auto hint = [&](const Observer& observer, Cause cause) -> std::string {
+    for (const Finding& finding : diagnose(&figures, observer)) {
+      if (finding.cause == cause) return finding.hint;
+    }
+    return "no finding";
+  };
+  EXPECT_EQ(hint({.runs_outbox = true}, Cause::outbox_waits),
+            "look after the receiver; they are tried again by themselves");
+  EXPECT_THAT(hint({}, Cause::outbox_waits),
+              HasSubstr("as long as a node with [outbox] enabled = true runs"));
+  figures.pairs[0].lag_events = 1;
+  figures.pairs[0].last_error = "the receiver is unavailable: no route";
+  EXPECT_THAT(hint({}, Cause::unhealthy_sink), HasSubstr("it is tried again by itself")) << "somebody leads";
+  figures.leaders[0].alive = false;
+  EXPECT_THAT(hint({}, Cause::unhealthy_sink), HasSubstr("once a node with [relay] enabled = true runs"));
+}
+
+TEST(Diagnosis, ASinkThatSaysItselfWhatToDoIsNotContradicted) {
+  const Figures figures = healthy();
+  const std::vector<Finding> findings = diagnose(
+      &figures,
+      {.sinks = {
+           {.name = "hook", .healthy = false, .type = "webhook", .trouble = "410 Gone. Hint: revive it"}}});
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].text, "sink hook (webhook): 410 Gone");
+  EXPECT_EQ(findings[0].hint, "revive it");
+}
+
 TEST(Diagnosis, BeforeTheFirstLookThePhaseIsTold) {
-  const std::vector<Finding> findings = diagnose(nullptr, {}, "waiting for the database: no route");
+  const std::vector<Finding> findings = diagnose(nullptr, {.phase = "waiting for the database: no route"});
   EXPECT_EQ(stuck_line(findings), "waiting for the database: no route");
 }
 
-TEST(Diagnosis, HazardTenThousandFailedPairsAreAFewLines) {
+TEST(Diagnosis, TenThousandFailedPairsDoNotMakeTenThousandLines) {
   Figures figures = healthy();
   for (int i = 0; i < 10'000; ++i) {
     figures.pairs.push_back({.name = {"t" + std::to_string(i), "p"}, .state = PairState::failed});
   }
-  const std::vector<Finding> findings = diagnose(&figures, {}, "running");
+  const std::vector<Finding> findings = diagnose(&figures, {.phase = "running"});
   EXPECT_EQ(findings.size(), 5U);
   EXPECT_THAT(findings.back().text, HasSubstr("and 9995 more like it"));
 }

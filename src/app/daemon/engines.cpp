@@ -4,17 +4,15 @@
 #include <utility>
 #include <vector>
 
-#include "app/daemon/routes.hpp"
-
 namespace postrider::daemon {
 namespace {
 
 using config::DaemonConfig;
 
-std::shared_ptr<Routes> routes_of(const DaemonConfig::Outbox& config, const SinkSet& sinks) {
+std::unique_ptr<Routes> routes_of(const DaemonConfig::Outbox& config, const SinkSet& sinks) {
   std::vector<Routes::Route> routes;
   for (const config::RouteConfig& route : config.routes) routes.push_back({route, sinks.at(route.sink)});
-  return std::make_shared<Routes>(routes, Routes::Options{.unrouted_is_dead = config.unrouted_is_dead,
+  return std::make_unique<Routes>(routes, Routes::Options{.unrouted_is_dead = config.unrouted_is_dead,
                                                           .max_attempts = config.options.retry_max_attempts});
 }
 
@@ -40,9 +38,12 @@ Engines::Engines(Storage& storage, const DaemonConfig& config, SinkSet& sinks,
     options.metrics = &metrics;
     options.log = log;
     outbox_ = std::make_unique<Outbox>(storage, std::move(options));
-    outbox_->on_all([routes = routes_of(config.outbox, sinks)](const Event& event, const Delivery& delivery) {
+    routes_ = routes_of(config.outbox, sinks);
+    outbox_->on_all([routes = routes_.get()](const Event& event, const Delivery& delivery) {
       return (*routes)(event, delivery);
     });
+    recaller_ = std::make_unique<Recaller>(
+        storage, routes_->parked(), [outbox = outbox_.get()] { outbox->poll(); }, log);
   }
 }
 
@@ -52,12 +53,18 @@ Engines::~Engines() {
 
 void Engines::start() {
   if (outbox_) outbox_->start();
+  if (recaller_) recaller_->start();
   if (relay_) relay_->start();
   maintenance_.start();
 }
 
+void Engines::revive() {
+  if (routes_) routes_->parked().revive();
+}
+
 void Engines::stop() {
   maintenance_.stop();
+  if (recaller_) recaller_->stop();
   if (relay_) relay_->stop();
   if (outbox_) outbox_->stop();
 }

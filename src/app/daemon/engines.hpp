@@ -5,6 +5,8 @@
 
 #include "app/config/daemon_config.hpp"
 #include "app/daemon/maintenance.hpp"
+#include "app/daemon/recaller.hpp"
+#include "app/daemon/routes.hpp"
 #include "app/daemon/sink_set.hpp"
 #include "app/metrics/prometheus_metrics.hpp"
 #include "postrider/outbox.hpp"
@@ -25,6 +27,8 @@ class Engines {
   void start();
   /// Delivers what has begun, hands leadership over. Idempotent.
   void stop();
+  /// Events that wait for sinks are tried again now.
+  void revive();
 
   /// Null when it is not switched on.
   [[nodiscard]] Relay* relay() noexcept { return relay_.get(); }
@@ -32,7 +36,9 @@ class Engines {
 
  private:
   std::unique_ptr<Relay> relay_;
+  std::unique_ptr<Routes> routes_;  // of the outbox
   std::unique_ptr<Outbox> outbox_;
+  std::unique_ptr<Recaller> recaller_;  // of the outbox
   Maintenance maintenance_;
 };
 

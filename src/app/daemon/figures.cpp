@@ -19,8 +19,11 @@ constexpr Duration longest_silence = 5 * pause;
 
 }  // namespace
 
-FigureBoard::FigureBoard(Storage& storage, metrics::PrometheusMetrics& metrics, Clock& clock)
-    : storage_(storage), metrics_(metrics), clock_(clock), task_(pause, clock, [this] { look_if_due(); }) {}
+FigureBoard::FigureBoard(Storage& storage, const Identifier& schema, metrics::PrometheusMetrics& metrics,
+                         Clock& clock)
+    : storage_(storage), schema_(schema), metrics_(metrics), clock_(clock), task_(pause, clock, [this] {
+        look_if_due();
+      }) {}
 
 void FigureBoard::start() {
   look();
@@ -100,11 +103,16 @@ void FigureBoard::look() noexcept {
       figures.pairs = RelayAdmin(storage_).list();
       figures.leaders = RelayAdmin(storage_).leaders();
       figures.head = storage_.stream_store().head();
-      figures.blocker = find_blocker(storage_);
+      figures.blocker = find_blocker(storage_, schema_);
       figures.database_up = true;
     } catch (const std::exception& error) {
       figures.trouble = what_of(error);
     }
+    // One that was away has failed writes, too, and is back: only what goes on is told.
+    const std::uint64_t failed = metrics_.failed_writes();
+    const bool fails = failed > std::exchange(failed_writes_, failed);
+    figures.refuses_writes = figures.database_up && fails && writes_failed_;
+    writes_failed_ = fails;
     if (figures.database_up) {
       last_look_took_ = clock_.steady_now() - begin;
       const QueueCounts& queue = figures.queue;

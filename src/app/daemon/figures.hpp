@@ -21,6 +21,8 @@ struct Figures {
   TimePoint at{};
   bool database_up = false;
   std::string trouble{};  ///< why the database is not
+  /// It answers, but what this node has to write fails, since the look before: a full disk, for example.
+  bool refuses_writes = false;
   OutboxCounts outbox{};
   QueueCounts queue{};
   Position head{};
@@ -35,7 +37,7 @@ struct Figures {
 class FigureBoard {
  public:
   /// `storage` and `metrics` outlive it.
-  FigureBoard(Storage& storage, metrics::PrometheusMetrics& metrics, Clock& clock);
+  FigureBoard(Storage& storage, const Identifier& schema, metrics::PrometheusMetrics& metrics, Clock& clock);
   ~FigureBoard() { stop(); }
   FigureBoard(const FigureBoard&) = delete;
   FigureBoard& operator=(const FigureBoard&) = delete;
@@ -72,10 +74,13 @@ class FigureBoard {
   [[nodiscard]] bool is_up() const POSTRIDER_EXCLUDES(mutex_);
 
   Storage& storage_;
+  const Identifier schema_;
   metrics::PrometheusMetrics& metrics_;
   Clock& clock_;
   SteadyPoint next_look_{};                 // the task's thread only
   SteadyPoint::duration last_look_took_{};  // one looks at a time
+  std::uint64_t failed_writes_ = 0;         // as the last look saw them
+  bool writes_failed_ = false;              // between the two last looks
   mutable Mutex mutex_;
   std::shared_ptr<const Figures> latest_ POSTRIDER_GUARDED_BY(mutex_);
   std::optional<SteadyPoint> asked_at_ POSTRIDER_GUARDED_BY(mutex_);

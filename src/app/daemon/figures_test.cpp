@@ -106,7 +106,7 @@ class FigureBoardTest : public ::testing::Test {
   test::TestDatabase database_{"sqlite"};
   HangingStorage storage_{database_.storage()};
   metrics::PrometheusMetrics metrics_;
-  FigureBoard board_{storage_, metrics_, clock_};
+  FigureBoard board_{storage_, StorageOptions{}.schema, metrics_, clock_};
 };
 
 TEST_F(FigureBoardTest, NothingIsKnownBeforeTheFirstLook) {
@@ -117,7 +117,7 @@ TEST_F(FigureBoardTest, NothingIsKnownBeforeTheFirstLook) {
   EXPECT_EQ(database_metric(), "1");
 }
 
-TEST_F(FigureBoardTest, HazardADatabaseThatHangsIsNotTakenForUpByWhatItSaidBefore) {
+TEST_F(FigureBoardTest, ADatabaseThatHangsIsNotTakenForUpByWhatItSaidBefore) {
   board_.look();
   for (const In in : {In::ping, In::reading}) {
     while_it_hangs(in, 4s, [&] {
@@ -131,6 +131,21 @@ TEST_F(FigureBoardTest, HazardADatabaseThatHangsIsNotTakenForUpByWhatItSaidBefor
     EXPECT_TRUE(up());
     EXPECT_EQ(database_metric(), "1");
   }
+}
+
+TEST_F(FigureBoardTest, WritesThatGoOnFailingAreSeen) {
+  board_.look();
+  metrics_.increment_flush_failures();
+  board_.look();
+  EXPECT_FALSE(board_.latest()->refuses_writes) << "it may have been away for a moment";
+  for (const auto& fail :
+       {&MetricsExporter::increment_poll_failures, &MetricsExporter::increment_flush_failures}) {
+    (metrics_.*fail)();
+    board_.look();
+    EXPECT_TRUE(board_.latest()->refuses_writes);
+  }
+  board_.look();
+  EXPECT_FALSE(board_.latest()->refuses_writes) << "it is over";
 }
 
 TEST_F(FigureBoardTest, AFirstLookThatHangsIsSeenToo) {
@@ -150,7 +165,7 @@ TEST_F(FigureBoardTest, WhatAlwaysTakesLongIsNoSilence) {
   });
 }
 
-TEST_F(FigureBoardTest, HazardAFileThatWasRemovedIsNotTakenForUpBecauseItCanStillBeRead) {
+TEST_F(FigureBoardTest, AFileThatWasRemovedIsNotTakenForUpBecauseItCanStillBeRead) {
   board_.look();
   move_file("", ".aside");
   board_.look();
@@ -162,7 +177,7 @@ TEST_F(FigureBoardTest, HazardAFileThatWasRemovedIsNotTakenForUpBecauseItCanStil
   EXPECT_TRUE(up());
 }
 
-TEST_F(FigureBoardTest, HazardBetweenRareLooksItIsStillAskedWhetherItAnswers) {
+TEST_F(FigureBoardTest, BetweenRareLooksItIsStillAskedWhetherItAnswers) {
   while_it_hangs(In::reading, 8s, [] {});  // after this long there is no look for a minute
   EXPECT_TRUE(up());
   move_file("", ".aside");

@@ -43,7 +43,7 @@ TEST_F(LiveFeedTest, OneTextForAllAndNoneForNobody) {
   EXPECT_THAT(second->take().first, HasSubstr(R"({"n":3})"));
 }
 
-TEST_F(LiveFeedTest, HazardListenersAreBoundedAndThoseWhoLeftMakeRoom) {
+TEST_F(LiveFeedTest, ListenersAreBoundedAndThoseWhoLeftMakeRoom) {
   const auto first = join();
   const auto second = join();
   EXPECT_EQ(join(), nullptr);
@@ -52,7 +52,7 @@ TEST_F(LiveFeedTest, HazardListenersAreBoundedAndThoseWhoLeftMakeRoom) {
   EXPECT_NE(join(), nullptr);
 }
 
-TEST_F(LiveFeedTest, HazardWhoMayNotListenAnyMoreIsToldNothingMore) {
+TEST_F(LiveFeedTest, WhoMayNotListenAnyMoreIsToldNothingMore) {
   bool may = true;
   const auto first = feed_.join([&] { return may; });
   const auto second = join();

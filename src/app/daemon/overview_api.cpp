@@ -84,12 +84,12 @@ json::array findings_json(const std::vector<Finding>& findings) {
 }
 
 json::object overview_json(const OverviewInput& input) {
-  const std::vector<Finding> findings = diagnose(input.figures, input.sinks, input.phase);
+  const std::vector<Finding> findings = diagnose(input.figures, input.observer);
   json::array sinks;
-  for (const SinkHealth& sink : input.sinks) sinks.push_back(sink_json(sink));
+  for (const SinkHealth& sink : input.observer.sinks) sinks.push_back(sink_json(sink));
   const bool up = input.figures != nullptr && input.figures->database_up;
   return {{"node", json::object{{"name", api::text_or_null(input.node)},
-                                {"phase", input.phase},
+                                {"phase", input.observer.phase},
                                 {"uptimeSeconds", seconds(input.uptime)},
                                 {"ledPairs", input.led_pairs}}},
           {"database", json::object{{"up", up},

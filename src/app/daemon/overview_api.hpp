@@ -16,8 +16,7 @@ namespace postrider::daemon {
 /// What an overview is made of.
 struct OverviewInput {
   const Figures* figures = nullptr;  ///< null before the first look
-  std::vector<SinkHealth> sinks{};
-  std::string phase{};
+  Observer observer{};
   std::string node{};
   std::string storage{};
   PoolStats pool{};

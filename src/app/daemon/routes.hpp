@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/config/daemon_config.hpp"
+#include "app/daemon/parked_sinks.hpp"
 #include "app/daemon/route_memory.hpp"
 #include "postrider/listener.hpp"
 #include "postrider/sink.hpp"
@@ -25,20 +26,23 @@ class Routes {
     bool unrouted_is_dead = true;
     int max_attempts = 10;  ///< the outbox's: after the last one an event is dead
     std::size_t remembered_events = 100'000;
+    Clock* clock = nullptr;  ///< default: Clock::system()
   };
 
   Routes(const std::vector<Route>& routes, Options options);
 
-  /// Done when all have it. While one is away the event comes back without a counted attempt, as soon as the
-  /// first of these may be asked again; else one that refuses it counts.
+  /// Done when all have it. While one is away the event comes back without a counted attempt, when the first
+  /// of these has time for it, see Parking; else one that refuses it counts. The reason names who lacks it.
   Outcome operator()(const Event& event, const Delivery& delivery);
   /// Events that some sinks have, and others lack.
   [[nodiscard]] std::size_t remembered() const { return memory_.size(); }
+  /// For whoever recalls what waits for a sink that is back.
+  [[nodiscard]] ParkedSinks& parked() noexcept { return parked_; }
 
  private:
   struct Receiver {
     std::string name;
-    Listener listener;
+    std::shared_ptr<Sink> sink;
   };
   struct Entry {
     config::RouteConfig config;
@@ -47,9 +51,11 @@ class Routes {
 
   /// Two routes may lead the same event to the same place.
   [[nodiscard]] SinkNumbers receivers_of(const Event& event) const;
+  Outcome send(std::uint32_t number, const Event& event);
   Outcome deliver(const Event& event, const Delivery& delivery, const SinkNumbers& receivers);
 
   const Options options_;
+  ParkedSinks parked_;  // numbered as receivers_
   std::vector<Receiver> receivers_;
   std::vector<Entry> routes_;
   RouteMemory memory_;

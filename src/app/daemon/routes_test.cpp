@@ -4,8 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <thread>
 
+#include "storage/outbox_store.hpp"
 #include "support/scripted_sink.hpp"
 
 namespace postrider::daemon {
@@ -85,7 +87,7 @@ TEST_F(RoutesTest, DoesNotDieOfARefusalWhileAnotherSinkIsAway) {
   first_->answer(PublishResult::refused(0, "too large"));
   const Outcome refused = deliver(*all, event_, 2);
   EXPECT_EQ(refused.kind(), Kind::failed);
-  EXPECT_EQ(refused.reason(), "sink first: too large");
+  EXPECT_EQ(refused.reason(), "sink first refuses it: too large");
   EXPECT_EQ(got(second_), 2U);
   EXPECT_EQ(got(third_), 1U);
   EXPECT_EQ(all->remembered(), 0U) << "it was its last attempt: a replay is for all of them";
@@ -130,8 +132,114 @@ TEST_F(RoutesTest, OneRouteNeedsNoMemory) {
   first_->answer(PublishResult::unavailable(0, "away"));
   const Outcome outcome = deliver(one, event_);
   EXPECT_EQ(outcome.kind(), Kind::retry_after);
-  EXPECT_EQ(outcome.reason(), "away");
+  EXPECT_EQ(outcome.reason(), "sink only: away") << "as of several";
   EXPECT_EQ(one.remembered(), 0U);
+  first_->answer(PublishResult::refused(0, "too large"));
+  EXPECT_EQ(deliver(one, event_).reason(), "sink only refuses it: too large");
+}
+
+TEST_F(RoutesTest, ABacklogOfASinkThatIsAwayIsSpreadUntilItIsBack) {
+  ManualClock clock;
+  const auto all = routes({.clock = &clock});
+  Duration longest{};
+  for (int i = 0; i < 5000; ++i) {
+    second_->answer(PublishResult::unavailable(0, "away"));
+    const Outcome outcome = deliver(*all, Event::json("T", "{}"));
+    ASSERT_EQ(outcome.kind(), Kind::retry_after);
+    longest = std::max(longest, outcome.delay());
+  }
+  EXPECT_GE(longest, 10s);
+  second_->answer(PublishResult::unavailable(0, "away"));
+  third_->answer(PublishResult::unavailable(0, "away"));
+  EXPECT_EQ(deliver(*all, event_).delay(), 1s) << "each sink has its own";
+  second_->answer(PublishResult::unavailable(0, "away"));
+  EXPECT_GE(deliver(*all, Event::json("T", "{}")).delay(), 10s);
+  deliver(*all, Event::json("T", "{}"));
+  second_->answer(PublishResult::unavailable(0, "away"));
+  EXPECT_EQ(deliver(*all, Event::json("T", "{}")).delay(), 1s);
+}
+
+TEST_F(RoutesTest, ASinkThatComesBackAndRefusesIsBack) {
+  ManualClock clock;
+  Routes one({{{.sink = "only"}, first_}}, {.clock = &clock});
+  for (int i = 0; i < 3; ++i) {
+    first_->answer(PublishResult::unavailable(0, "away"));
+    deliver(one, Event::json("T", "{}"));
+  }
+  first_->answer(PublishResult::refused(0, "no"));
+  EXPECT_EQ(deliver(one, event_).kind(), Kind::failed);
+  const auto recall = one.parked().next();
+  ASSERT_TRUE(recall.has_value());
+  first_->hold(true);
+  std::vector<std::jthread> workers;
+  for (int i = 0; i < 2; ++i) {
+    workers.emplace_back([&] { EXPECT_EQ(deliver(one, Event::json("T", "{}")).kind(), Kind::done); });
+  }
+  first_->await_batches(6);  // side by side: nobody waits for one that asks
+  first_->hold(false);
+}
+
+TEST_F(RoutesTest, AnEventThatASinkFailsWithWhileItTakesOthersWaitsByItself) {
+  ManualClock clock;
+  Routes one({{{.sink = "only"}, first_}}, {.clock = &clock});
+  EXPECT_EQ(deliver(one, event_).kind(), Kind::done);
+  for (int i = 0; i < 5'000; ++i) {
+    first_->answer(PublishResult::unclear(0, "HTTP 500"));
+    const Outcome outcome = deliver(one, Event::json("T", "{}"));
+    ASSERT_EQ(outcome.kind(), Kind::retry_after);
+    ASSERT_EQ(outcome.delay(), 1s) << "the sink is not away, so nothing is spread";
+    ASSERT_EQ(outcome.reason(), "sink only: HTTP 500");
+  }
+  EXPECT_EQ(got(first_), 5'001U);
+}
+
+TEST_F(RoutesTest, TheReasonOfOneSinkLeavesRoomForTheOthersNames) {
+  const auto all = routes();
+  const std::string long_story(5'000, 'x');
+  for (const auto& sink : {first_, second_, third_}) sink->answer(PublishResult::unavailable(0, long_story));
+  const Outcome outcome = deliver(*all, event_);
+  EXPECT_LE(outcome.reason().size(), max_error_chars);
+  EXPECT_THAT(outcome.reason(), HasSubstr("; sink third: xxx")) << "it is recalled by that";
+}
+
+TEST_F(RoutesTest, OneWorkerAtATimeAsksASinkThatIsAway) {
+  Routes one({{{.sink = "only"}, first_}}, {});
+  first_->answer(PublishResult::unavailable(0, "away"));
+  deliver(one, event_);
+  first_->hold(true);
+  std::thread asks([&] { EXPECT_EQ(deliver(one, Event::json("Probe", "{}")).kind(), Kind::done); });
+  first_->await_batches(2);
+  const Outcome meanwhile = deliver(one, Event::json("T", "{}"));
+  EXPECT_EQ(meanwhile.kind(), Kind::retry_after) << "it would hang with the other";
+  EXPECT_EQ(meanwhile.reason(), "sink only: it was away, and another event is being tried");
+  EXPECT_EQ(got(first_), 2U);
+  first_->hold(false);
+  asks.join();
+  EXPECT_EQ(deliver(one, Event::json("T", "{}")).kind(), Kind::done);
+}
+
+TEST_F(RoutesTest, EventsAreRecalledWhenSomebodySaysThatTheSinkIsWorthIt) {
+  ManualClock clock;
+  Routes one({{{.sink = "only"}, first_}}, {.clock = &clock});
+  first_->answer(PublishResult::unavailable(0, "later", 1h));
+  EXPECT_EQ(deliver(one, event_).delay(), 1h);
+  one.parked().revive();
+  const auto recall = one.parked().next();
+  ASSERT_TRUE(recall.has_value());
+  EXPECT_EQ(recall->name, "only");
+}
+
+TEST_F(RoutesTest, EventsOfASinkThatIsBackAreRecalled) {
+  ManualClock clock;
+  Routes one({{{.sink = "only"}, first_}}, {.clock = &clock});
+  first_->answer(PublishResult::unavailable(0, "away"));
+  deliver(one, event_);
+  deliver(one, event_);
+  const auto recall = one.parked().next();
+  ASSERT_TRUE(recall.has_value());
+  EXPECT_EQ(recall->name, "only");
+  one.parked().close();
+  EXPECT_FALSE(one.parked().next().has_value());
 }
 
 TEST_F(RoutesTest, ServesWorkersAtTheSameTime) {

@@ -73,7 +73,7 @@ TEST(SpillBoard, NumbersThatNoLineHasAreMissing) {
               HasSubstr("it is a file, not a folder"));
 }
 
-TEST(SpillBoard, HazardManyWhoAskReadTheDiskOnce) {
+TEST(SpillBoard, ManyWhoAskDoNotEachReadTheDisk) {
   const test::TempDir dir;
   spill(dir, 1);
   ManualClock clock;

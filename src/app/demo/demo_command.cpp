@@ -133,7 +133,7 @@ void add_demo_command(CLI::App& app, Chosen& chosen) {
   command.add_option("--listen", options->listen, "Of the dashboard; by default a free port of loopback")
       ->type_name("ADDRESS:PORT");
   command.add_option("--seconds", options->seconds, "How long the shop of the first chapter is open")
-      ->check(CLI::Range(5, 600))
+      ->check(between(5, 600))
       ->capture_default_str();
   command.add_flag("--once", options->once, "End after the last chapter, also on a terminal");
   command.add_flag("--keep", options->keep, "Keep the folder with database, books and logs");

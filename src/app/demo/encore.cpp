@@ -4,6 +4,7 @@
 #include "app/demo/paid_order.hpp"
 #include "app/demo/queue_worker.hpp"
 #include "app/demo/resort.hpp"
+#include "app/demo/sales.hpp"
 #include "app/demo/shop.hpp"
 #include "app/demo/wallets.hpp"
 #include "postrider/open.hpp"
@@ -20,6 +21,9 @@ void play_encore(Stage& stage, const Backstage& backstage) {
   EventManager manager{queue};
   register_handlers(manager, *storage, Stock::mended);
   manager.start();
+  ProjectionRunner projections{*storage, {.log = queue_options().log}};
+  add_sales(projections);
+  projections.start();
   EventStore store{*storage};
   Tally tally;
   const std::unique_ptr<AsyncEventLogger> logger =
@@ -32,6 +36,7 @@ void play_encore(Stage& stage, const Backstage& backstage) {
       book(*logger, std::uint64_t{first_number} + static_cast<unsigned>(n));
   }
   manager.stop();
+  projections.stop();
   if (logger != nullptr) logger->shutdown();
 }
 

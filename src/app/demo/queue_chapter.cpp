@@ -7,6 +7,7 @@
 #include "app/demo/actor.hpp"
 #include "app/demo/paid_order.hpp"
 #include "app/demo/queue_worker.hpp"
+#include "app/demo/sales.hpp"
 #include "app/demo/stage.hpp"
 #include "postrider/event_log.hpp"
 #include "postrider/open.hpp"
@@ -104,7 +105,7 @@ int work_off(Stage& stage, Storage& storage) {
   auto next_line = begin;
   int deaths = 0;
   const char* what = "working";
-  std::fprintf(stage.out(), "%5s %8s %9s %9s %8s %11s  %s\n", "sec", "waiting", "retrying", "at work", "done",
+  std::fprintf(stage.out(), "%5s %8s %9s %9s %8s %11s  %s\n", "sec", "waiting", "delayed", "at work", "done",
                "quarantined", "what happens");
   std::optional<Actor> worker;
   worker.emplace(stage, "worker");
@@ -138,17 +139,6 @@ int work_off(Stage& stage, Storage& storage) {
   }
   worker->end(SIGTERM);
   return deaths;
-}
-
-void add_sales(ProjectionRunner& projections) {
-  projections.add({.name = "sales", .types = {std::string(EventCodec<PaidOrder>::type)}},
-                  [](Tx& tx, const LogEntry& entry) {
-                    const auto order = EventCodec<PaidOrder>::from_json(entry.event->payload());
-                    tx.execute(
-                        "insert into shop_sales (item, sold) values (?, 1) "
-                        "on conflict (item) do update set sold = sold + 1",
-                        order.item);
-                  });
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ std::optional<Problem> Session::check_source(const std::optional<std::string>& a
     return Problem{.status = 403,
                    .code = "host-refused",
                    .detail = "this server does not go by that name",
-                   .hint = "ask for " + hosts.front()};
+                   .hint = "ask for " + hosts.front() + ", or let it go by that name (server.allowed-hosts)"};
   }
   const auto origin = head.find(http::field::origin);
   const std::string_view asked = authority.has_value() ? std::string_view(*authority)

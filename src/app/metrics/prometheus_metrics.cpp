@@ -211,6 +211,10 @@ void PrometheusMetrics::increment_stale_completions(std::size_t events) {
 void PrometheusMetrics::increment_flush_failures() {
   families_->flush_failures.Increment();
 }
+std::uint64_t PrometheusMetrics::failed_writes() const {
+  return static_cast<std::uint64_t>(families_->flush_failures.Value() + families_->poll_failures.Value() +
+                                    families_->maintenance_failures.Value());
+}
 void PrometheusMetrics::increment_poll_failures() {
   families_->poll_failures.Increment();
 }

@@ -61,6 +61,9 @@ class PrometheusMetrics final : public MetricsExporter {
 
   // What is not counted but looked at; see daemon/figures.
   void record_outbox(const OutboxCounts& counts);
+  /// How often, since the start, the database did not take what engines had to write: results, claims, what
+  /// maintenance does.
+  [[nodiscard]] std::uint64_t failed_writes() const;
   void record_queue(std::int64_t pending, std::int64_t delayed, std::int64_t processing,
                     std::int64_t abandoned, std::int64_t quarantined, Duration oldest);
   void record_pair(const std::string& topic, const std::string& publisher, std::int64_t lag_events,

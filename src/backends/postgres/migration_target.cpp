@@ -34,10 +34,20 @@ void PostgresMigrationTarget::execute_script(const std::string& sql) {
   throw make_error(cannot_migrate, failure_of(result.get(), connection_.native()));
 }
 
+void PostgresMigrationTarget::refuse_reserved_word() {
+  const std::array<Value, 1> params{Value(schema_)};
+  const Rows found =
+      execute("SELECT 1 FROM pg_catalog.pg_get_keywords() WHERE word = $1 AND catcode IN ('R', 'T')", params);
+  if (found.empty()) return;
+  throw Error(ErrorCode::invalid_argument, cannot_migrate,
+              "'" + schema_ + "' is a word of SQL, which cannot name a schema",
+              "choose another name, for example " + schema_ + "_events");
+}
+
 void PostgresMigrationTarget::lock() {
   // A server that is silent is found out by this. What follows takes as long as it takes: others may be
   // migrating, and to build an index may take hours.
-  (void)execute("SELECT 1");
+  refuse_reserved_word();
   patience_.emplace(connection_, Duration::zero());
   execute_script("BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '60s'");
   try {

@@ -27,6 +27,8 @@ class PostgresMigrationTarget final : public MigrationTarget {
   bool apply(const MigrationStep& step) override;
 
  private:
+  /// Told here, because as a schema's name it is a syntax error in whatever statement comes first.
+  void refuse_reserved_word();
   Rows execute(const std::string& sql, std::span<const Value> params = {});
   /// Several statements at once, without parameters.
   void execute_script(const std::string& sql);

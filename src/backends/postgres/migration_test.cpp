@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "postrider/postgres.hpp"
 #include "support/postgres.hpp"
 
 namespace postrider::postgres {
@@ -39,6 +40,20 @@ TEST_F(MigrationTest, DownToNothingTakesTheSchemaAway) {
   EXPECT_FALSE(schema_exists());
   storage().migrate();
   store().check_schema();
+}
+
+TEST_F(MigrationTest, AWordOfSqlCannotNameASchema) {
+  for (const char* word : {"user", "order", "full"}) {
+    StorageOptions options;
+    options.schema = Identifier(word);
+    const std::unique_ptr<Storage> storage = driver().open(database_->url(), options);
+    const Error refused = error_of([&] { storage->migrate(); });
+    EXPECT_EQ(refused.code(), ErrorCode::invalid_argument);
+    EXPECT_NE(
+        std::string(refused.what()).find("choose another name, for example " + std::string(word) + "_events"),
+        std::string::npos)
+        << refused.what();
+  }
 }
 
 TEST_F(MigrationTest, SchemaOfSomebodyElseStays) {

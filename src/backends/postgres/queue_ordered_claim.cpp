@@ -169,7 +169,9 @@ QueueClaimer::Selected QueueClaimer::select(std::size_t most, std::size_t suspec
     for (const Candidate& row : run.rows) {
       if (!row.quarantine && selected.events == most) break;  // setting aside needs no room
       if (row.suspect && !row.quarantine && selected.suspects == suspects) break;
-      if (row.suspect && suspects == 0) break;  // none is touched then
+      // None is touched when none may be had. That the scan used up what may be had is not that: this is
+      // asked once more after it, and must not give back what stood behind a row that is set aside.
+      if (row.suspect && request_.suspect_limit == 0) break;
       ++run.taken;
       if (row.quarantine) continue;
       ++selected.events;

@@ -82,7 +82,7 @@ TEST(HttpClientTest, ASuccessThatIsNoJsonObjectDeliversNothing) {
 }
 
 /// Any page may be a JSON object: a proxy's, a health check's.
-TEST(HttpClientTest, HazardASuccessThatSaysNothingOfTheEventDeliversNothing) {
+TEST(HttpClientTest, ASuccessThatSaysNothingOfTheEventDeliversNothing) {
   using V = SendVerdict;
   const auto judge = [](const char* body) { return judge_answer(200, body, "", 1, {}); };
   for (const char* good : {created, R"({"id":"4","status":"duplicate"})", R"({"status":"created"})",
@@ -113,13 +113,13 @@ TEST(HttpClientTest, RetryAfterIsHeard) {
   EXPECT_EQ(after("0"), 0s);
 }
 
-TEST(HttpClientTest, HazardAWishForAVeryLongPauseIsNoneAtAll) {
+TEST(HttpClientTest, AWishForAVeryLongPauseIsNotIgnored) {
   for (const char* text :
        {"86401", "99999999999999", "99999999999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"})
     EXPECT_EQ(judge_answer(429, "", text, 1, TimePoint{784111777s}).retry_after, 24h) << text;
 }
 
-TEST(HttpClientTest, HazardASuccessMakesAPause) {
+TEST(HttpClientTest, ASuccessMakesNoPause) {
   EXPECT_EQ(judge_answer(200, created, "7", 1, {}).retry_after, std::nullopt);
   EXPECT_EQ(judge_answer(200, R"({"results":[{"status":"created"},{"status":"rejected"}]})", "7", 2, {})
                 .retry_after,

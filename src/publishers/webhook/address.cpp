@@ -2,12 +2,14 @@
 #include "publishers/webhook/address.hpp"
 
 #include <arpa/inet.h>
+#include <netdb.h>
 #include <netinet/in.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 namespace postrider {
 namespace {
@@ -87,6 +89,16 @@ bool public_address(const sockaddr& address) {
   Bytes6 bytes{};
   std::memcpy(bytes.data(), &in6.sin6_addr, bytes.size());
   return public6(bytes);
+}
+
+bool literal_but_not_public(const std::string& host) {
+  addrinfo hints{};
+  hints.ai_flags = AI_NUMERICHOST;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, &hints, &found) != 0) return false;
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> all(found, &::freeaddrinfo);
+  return found->ai_addr != nullptr && !public_address(*found->ai_addr);
 }
 
 std::string address_text(const sockaddr& address) {

@@ -8,6 +8,7 @@
 
 #include "publishers/header_text.hpp"
 #include "publishers/webhook/address.hpp"
+#include "publishers/webhook/secrets.hpp"
 
 namespace postrider {
 namespace {
@@ -172,29 +173,10 @@ WebhookVerdict WebhookRequest::trouble(CURLcode code) const {
 
 /// A receiver may repeat in its answer what it has got.
 std::string WebhookRequest::without_secrets(std::string text) const {
-  const auto hide = [&](std::string_view secret) {
-    if (secret.empty()) return;
+  for (const std::string& secret : webhook_secrets(options_)) {
     for (std::size_t at = 0; (at = text.find(secret, at)) != std::string::npos; at += 3) {
       text.replace(at, secret.size(), "***");
     }
-  };
-  // The address is a secret where it has a key in it; a page of errors likes to repeat what was asked for.
-  const std::string_view url = options_.url;
-  const std::size_t authority = url.find("://");
-  const std::size_t path = authority == std::string_view::npos ? authority : url.find('/', authority + 3);
-  const std::size_t query = std::min(url.find('?'), url.size());
-  hide(url);
-  if (path < query) {
-    hide(url.substr(path));
-    if (query - path > 1) hide(url.substr(path, query - path));
-  }
-  if (query < url.size()) hide(url.substr(query + 1));
-  for (const auto& header : options_.headers) {
-    const std::string_view value = header.second;
-    hide(value);
-    // "Bearer …": a receiver may have taken it apart.
-    if (const std::size_t space = value.find(' '); space != std::string_view::npos)
-      hide(value.substr(space + 1));
   }
   return text;
 }

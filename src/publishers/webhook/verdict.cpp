@@ -51,7 +51,11 @@ WebhookVerdict judge_webhook(int status, std::string_view retry_after, std::stri
   }
   const bool later = status == 408 || status == 425 || status == 429 || status >= 500 || status < 200;
   if (!later) return {Kind::refused, std::move(why)};
-  return {Kind::unavailable, std::move(why), pause_in(retry_after, now)};
+  const Duration pause = pause_in(retry_after, now);
+  // What a handler answers that stumbles, over this event or over everything. The others are a gateway's, or
+  // of one that knows that it has no time.
+  const bool stumbled = (status == 500 || status == 501) && pause == Duration{0};
+  return {stumbled ? Kind::unclear : Kind::unavailable, std::move(why), pause};
 }
 
 }  // namespace postrider

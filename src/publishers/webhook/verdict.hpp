@@ -14,6 +14,7 @@ struct WebhookVerdict {
   enum class Kind : std::uint8_t {
     taken,
     refused,      ///< this event; another one may be taken
+    unclear,      ///< this one failed; another one may be taken, or not
     unavailable,  ///< nothing at present
     gone,         ///< nothing for ever
   };

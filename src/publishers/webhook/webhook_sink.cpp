@@ -19,6 +19,7 @@
 #include "postrider/error.hpp"
 #include "publishers/header_text.hpp"
 #include "publishers/key_order.hpp"
+#include "publishers/webhook/address.hpp"
 #include "publishers/webhook/request.hpp"
 
 namespace postrider {
@@ -90,8 +91,9 @@ class WebhookSink final : public Sink {
     std::vector<bool> done;
     /// Nothing from here on is started: the first refused one, or 0 when the receiver is away.
     std::size_t limit;
-    std::optional<std::size_t> refused{};
-    std::string refused_why{};
+    /// By itself, without a word about the others.
+    std::optional<std::size_t> failed{};
+    WebhookVerdict verdict{};  ///< of it
     std::string away_why{};
     Duration retry_after{};
   };
@@ -143,13 +145,15 @@ class WebhookSink final : public Sink {
         batch.order.done(at);
         return;
       case WebhookVerdict::Kind::refused:
+      case WebhookVerdict::Kind::unclear:
         // What comes before it is still sent, so that the refusal is told of the right one.
-        if (at < batch.refused.value_or(std::numeric_limits<std::size_t>::max())) {
-          batch.refused = at;
-          batch.refused_why = origin_ + " refuses it: " + verdict.why;
+        if (at < batch.failed.value_or(std::numeric_limits<std::size_t>::max())) {
+          batch.failed = at;
+          batch.verdict = verdict;
         }
+        // Of others that are on their way each is of another key: they may end.
         batch.limit = std::min(batch.limit, at);
-        break;
+        return;
       case WebhookVerdict::Kind::gone:
         give_up();
         [[fallthrough]];
@@ -165,7 +169,18 @@ class WebhookSink final : public Sink {
     const auto missing = std::find(batch.done.begin(), batch.done.end(), false);
     if (missing == batch.done.end()) return PublishResult::all();
     const auto count = static_cast<std::size_t>(missing - batch.done.begin());
-    if (batch.refused == count) return PublishResult::refused(count, batch.refused_why);
+    std::vector<std::size_t> behind;
+    for (std::size_t at = count + 1; at < batch.done.size(); ++at) {
+      if (batch.done[at]) behind.push_back(at);
+    }
+    return what_stopped(batch, count).with_behind(std::move(behind));
+  }
+  PublishResult what_stopped(const Batch& batch, std::size_t count) const {
+    if (batch.failed == count) {
+      return batch.verdict.kind == WebhookVerdict::Kind::refused
+                 ? PublishResult::refused(count, origin_ + " refuses it: " + batch.verdict.why)
+                 : PublishResult::unclear(count, origin_ + " fails with it: " + batch.verdict.why);
+    }
     if (closed_) return PublishResult::unavailable(count, "'" + name() + "' is closed");
     return PublishResult::unavailable(count, batch.away_why, batch.retry_after);
   }
@@ -233,6 +248,17 @@ void check_url(const OptionCheck& check, const std::string& url) {
   if (parsed->has_fragment()) check.refuse("url", "'…#…'", "without a fragment, which is never sent");
 }
 
+/// What would be refused at each request is refused before the first. A name is judged by where it leads when
+/// it is connected to.
+void check_host(const WebhookSinkOptions& options) {
+  const std::string host = boost::urls::parse_uri(options.url).value().host_address();
+  if (options.allow_private || !literal_but_not_public(host)) return;
+  throw Error(ErrorCode::invalid_argument, "cannot send webhooks to " + host,
+              "it is not an address of the public internet",
+              "if it is meant to be reached, allow private addresses: allow-private = true of the sink "
+              "(WebhookSinkOptions::allow_private)");
+}
+
 void check_headers(const OptionCheck& check, const WebhookSinkOptions& options) {
   constexpr std::size_t most = 32;
   constexpr std::size_t longest = 8192;
@@ -274,6 +300,7 @@ std::shared_ptr<Sink> webhook_sink(WebhookSinkOptions options) {
   constexpr Duration shortest = std::chrono::milliseconds{1};
   constexpr Duration longest = std::chrono::minutes{10};
   check_url(check, options.url);
+  check_host(options);
   check_headers(check, options);
   check.count("parallel", options.parallel, 1, 64);
   check.time("timeout", options.timeout, shortest, longest);

@@ -172,6 +172,19 @@ TEST_P(QueueOrder, AHeadInQuarantineDoesNotHoldItsKey) {
   EXPECT_THAT(others, ElementsAre("b"));
 }
 
+TEST_P(QueueOrder, SuspectsWithoutAKeyDoNotLeaveTheRoomBehindAHeadInQuarantineEmpty) {
+  publish("suspect");
+  claim();
+  clock_.advance(30s);
+  claim();
+  release("suspect");  // it has crashed once, and is free
+  publish_all({"killer", "b"}, {.key = "k"});
+  claim({.suspects = 0});
+  clock_.advance(30s);
+  publish_all({"c", "d"});
+  EXPECT_EQ(claim({.limit = 3, .suspects = 1, .max_crashes = 1, .run = 2}).size(), 3U);
+}
+
 TEST_P(QueueOrder, KeysTakeTurns) {
   publish_many({"x", "y", "z"}, 4);
   std::vector<std::string> keys;

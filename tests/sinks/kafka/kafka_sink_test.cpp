@@ -4,6 +4,7 @@
 
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
+#include <random>
 #include <set>
 
 #include "postrider/detail/sync.hpp"
@@ -141,12 +142,31 @@ TEST_F(KafkaSinkTest, ATopicThatIsNotThereIsAwaited) {
   EXPECT_EQ(KafkaReader(broker_.address(), topic).read().size(), 5U);
 }
 
+/// JSON that no compression makes much smaller.
+std::string noise(std::size_t size) {
+  std::mt19937 random(7);
+  std::string text = "\"";
+  while (text.size() <= size) text += static_cast<char>(std::uniform_int_distribution<int>('#', '[')(random));
+  return text += '"';
+}
+
+TEST_F(KafkaSinkTest, CompressesUnlessItIsToldNotTo) {
+  const std::string topic = broker_.create_topic(1, {{"max.message.bytes", "20000"}});
+  const Event event = Event::builder("Large").json("\"" + std::string(30'000, 'x') + "\"").build();
+  const SinkMessage message{.event = &event};
+  const PublishResult plain = sink(topic, {{"compression.type", "none"}})->send({&message, 1});
+  EXPECT_EQ(plain.kind(), Kind::refused);
+  EXPECT_EQ(sink(topic)->send({&message, 1}).kind(), Kind::all);
+  KafkaReader reader(broker_.address(), topic);
+  ASSERT_EQ(reader.read().size(), 1U);
+  EXPECT_EQ(reader.read().front().body, event.payload());
+}
+
 TEST_F(KafkaSinkTest, OnlyTheMessageIsRefusedThatIsTooLarge) {
   const std::string topic = broker_.create_topic(3, {{"max.message.bytes", "20000"}});
   const auto to = sink(topic);
   std::vector<Event> events = numbered(100, 10);
-  events[57] =
-      Event::builder("Large").ordering_key("k7").json("\"" + std::string(30'000, 'x') + "\"").build();
+  events[57] = Event::builder("Large").ordering_key("k7").json(noise(30'000)).build();
   const std::vector<SinkMessage> all = messages(events);
   const PublishResult result = to->send(all);
   EXPECT_EQ(result.kind(), Kind::refused);
@@ -164,7 +184,7 @@ TEST_F(KafkaSinkTest, OnlyTheMessageIsRefusedThatIsTooLarge) {
 
 TEST_F(KafkaSinkTest, SmallMessagesAreNotRefusedForTheirCompany) {
   const std::string topic = broker_.create_topic(1, {{"max.message.bytes", "10000"}});
-  const auto to = sink(topic);
+  const auto to = sink(topic, {{"compression.type", "none"}});
   const std::vector<Event> events = numbered(600, 3);
   ASSERT_TRUE(send_all(*to, messages(events), 300));
   EXPECT_EQ(to->send(messages(events)).kind(), Kind::all) << "it has learned";

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "publishers/key_order.hpp"
 #include "publishers/webhook/address.hpp"
+#include "publishers/webhook/secrets.hpp"
 #include "publishers/webhook/signature.hpp"
 #include "publishers/webhook/verdict.hpp"
 
@@ -136,14 +138,29 @@ TEST(WebhookSignature, RefusesWhatIsNoSecret) {
   EXPECT_FALSE(WebhookSigner::key_of("whsec_" + std::string(88, 'A'))) << "66 bytes";
 }
 
+TEST(WebhookSecrets, AreTheAddressAndItsPartsAsWrittenAndAsMeant) {
+  const std::vector<std::string> secrets = webhook_secrets(
+      {.url = "https://example.org/hooks/T0PS3CRET/in%2Fside?k=qs3cret&v=1&pass=a%20b%20c%20d",
+       .headers = {{"Authorization", "Bearer t0ken"}}});
+  EXPECT_THAT(secrets, ::testing::IsSupersetOf({"/hooks/T0PS3CRET/in%2Fside", "T0PS3CRET", "in%2Fside",
+                                                "in/side", "k=qs3cret&v=1&pass=a%20b%20c%20d", "qs3cret",
+                                                "a%20b%20c%20d", "a b c d", "Bearer t0ken", "t0ken"}));
+  EXPECT_THAT(secrets, ::testing::Not(::testing::Contains("1"))) << "it would take words apart";
+  EXPECT_THAT(secrets, ::testing::Not(::testing::Contains("hooks")));
+  EXPECT_TRUE(std::is_sorted(secrets.begin(), secrets.end(), [](const auto& a, const auto& b) {
+    return a.size() > b.size();
+  })) << "the whole before its parts";
+}
+
 TEST(WebhookVerdict, ByStatus) {
   const auto kind = [](int status) { return judge_webhook(status, "", "", monday_noon).kind; };
   for (const int status : {200, 201, 202, 204, 299}) EXPECT_EQ(kind(status), Verdict::taken) << status;
   for (const int status : {400, 405, 409, 413, 415, 422, 451})
     EXPECT_EQ(kind(status), Verdict::refused) << status;
-  for (const int status :
-       {301, 302, 303, 307, 308, 304, 401, 403, 404, 408, 425, 429, 500, 501, 502, 503, 504, 599})
+  for (const int status : {301, 302, 303, 307, 308, 304, 401, 403, 404, 408, 425, 429, 502, 503, 504, 599})
     EXPECT_EQ(kind(status), Verdict::unavailable) << status;
+  for (const int status : {500, 501}) EXPECT_EQ(kind(status), Verdict::unclear) << status;
+  EXPECT_EQ(judge_webhook(500, "5", "", monday_noon).kind, Verdict::unavailable) << "it has said when";
   EXPECT_EQ(kind(410), Verdict::gone);
 }
 

@@ -93,6 +93,35 @@ TEST_F(WebhookSinkTest, APrefixIsWhatWasTakenBeforeARefusal) {
   EXPECT_EQ(server_.posted().size(), 4U) << "nothing after it";
 }
 
+TEST_F(WebhookSinkTest, OneThatItFailsWithIsTriedAgainUntilItIsClearThatItIsTheEvent) {
+  const auto sink = webhook_sink(options("/?status=500&only=n3."));
+  const std::vector<Event> all = events(6);
+  const PublishResult first = send(*sink, all);
+  EXPECT_EQ(first.kind(), Kind::unavailable);
+  EXPECT_EQ(first.count(6), 3U) << "what came before it is sent";
+  EXPECT_EQ(send(*sink, {all[3]}).kind(), Kind::unavailable) << "nothing was taken since";
+  ASSERT_EQ(send(*sink, {all[4]}).kind(), Kind::all);
+  const PublishResult second = send(*sink, {all[3]});
+  EXPECT_EQ(second.kind(), Kind::refused);
+  EXPECT_THAT(second.reason(), AllOf(HasSubstr("fails with it: HTTP 500"), HasSubstr("taken others")));
+}
+
+TEST_F(WebhookSinkTest, WhatSpeaksOfTheReceiverIsHeldAgainstNoEvent) {
+  for (const char* const answer :
+       {"status=502", "status=503", "status=504", "status=429", "status=500&retry-after=1"}) {
+    WebhookSinkOptions wanted = options("/?" + std::string(answer) + "&only=n1.");
+    ManualClock clock;
+    wanted.limits.clock = &clock;
+    const auto sink = webhook_sink(wanted);
+    const std::vector<Event> all = events(2);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(send(*sink, {all[0]}).kind(), Kind::all);
+      EXPECT_EQ(send(*sink, {all[1]}).kind(), Kind::unavailable) << answer;
+      clock.advance(1s);
+    }
+  }
+}
+
 TEST_F(WebhookSinkTest, APauseIsKept) {
   WebhookSinkOptions wanted = options("/?status=429&retry-after=7&times=1");
   ManualClock clock;
@@ -247,15 +276,28 @@ TEST_F(WebhookSinkTest, InParallelAKeyBehindAFailureIsNotSkipped) {
 TEST_F(WebhookSinkTest, PrivateAddressesAreRefusedHoweverTheyAreWritten) {
   WebhookSinkOptions wanted = options();
   wanted.allow_private = false;
-  for (const char* const host : {"127.0.0.1", "localhost", "127.1", "0x7f.1", "2130706433", "017700000001",
-                                 "[::ffff:127.0.0.1]", "[::1]", "0.0.0.0", "[::]"}) {
+  const auto says_why = AllOf(HasSubstr("not an address of the public internet"), HasSubstr("allow_private"));
+  for (const char* const host :
+       {"127.0.0.1", "127.1", "0x7f.1", "2130706433", "017700000001", "[::ffff:127.0.0.1]", "[::1]",
+        "0.0.0.0", "[::]", "10.1.2.3", "192.168.0.1", "169.254.169.254", "[fe80::1]", "[fd00::1]"}) {
     wanted.url = "http://" + std::string(host) + ":" + server_.port() + "/";
-    const PublishResult result = send(*webhook_sink(wanted), events(1));
-    EXPECT_EQ(result.kind(), Kind::unavailable) << host;
-    EXPECT_THAT(result.reason(),
-                AllOf(HasSubstr("not an address of the public internet"), HasSubstr("allow_private")))
-        << host;
+    try {
+      (void)webhook_sink(wanted);
+      ADD_FAILURE() << host;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::invalid_argument) << host;
+      EXPECT_THAT(error.what(), says_why) << host;
+    }
   }
+  for (const char* const host : {"8.8.8.8", "[2606:4700::1111]", "10.example.org"}) {
+    wanted.url = "http://" + std::string(host) + "/";
+    EXPECT_NE(webhook_sink(wanted), nullptr) << host;
+  }
+  wanted.url =
+      "http://localhost:" + server_.port() + "/";  // where a name leads is seen when it is connected to
+  const PublishResult result = send(*webhook_sink(wanted), events(1));
+  EXPECT_EQ(result.kind(), Kind::unavailable);
+  EXPECT_THAT(result.reason(), says_why);
   EXPECT_TRUE(server_.posted().empty());
 }
 

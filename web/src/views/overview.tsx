@@ -6,7 +6,7 @@ import { count, duration, plural, rate } from '../format';
 import { useLive } from '../hooks';
 import { live } from '../live';
 import { Link, to } from '../router';
-import { Badge, Card, Empty, Figure, Loading, Page, Problem } from '../ui';
+import { Badge, Card, Figure, Loading, Page, Problem } from '../ui';
 
 /// Where one looks next, by the cause that the server names.
 const placeOf: Record<string, string> = {
@@ -19,6 +19,9 @@ const placeOf: Record<string, string> = {
   'outbox-waits': `${to('events')}?status=PENDING`,
   'queue-waits': to('queue'),
 };
+
+/// What it does, without the reason, which is told below: "waiting for the database: connection refused".
+const stateOf = (phase: string) => phase.split(':', 1)[0];
 
 function Why({ overview }: { overview: Overview }) {
   const [worst, ...others] = overview.findings;
@@ -51,7 +54,7 @@ function Why({ overview }: { overview: Overview }) {
 function Figures({ overview }: { overview: Overview }) {
   const figures = overview.figures;
   const last = live.samples()[live.samples().length - 1];
-  if (!figures) return <Empty title="The database is away">The figures come back with it.</Empty>;
+  if (!figures) return <p class="muted">The figures come back with the database.</p>;
   const { outbox, queue, pairs, leaders, store } = figures;
   const leader = leaders.find((one) => one.alive) ?? leaders[0];
   const perSecond = (value: number | null | undefined) => (value === null || value === undefined ? '–' : rate(value));
@@ -62,7 +65,7 @@ function Figures({ overview }: { overview: Overview }) {
       <Figure
         label="Waiting"
         value={count(outbox.pending)}
-        note={outbox.retrying > 0 ? `${count(outbox.retrying)} retrying` : 'in the outbox'}
+        note={outbox.retrying > 0 ? `${count(outbox.retrying)} tried and not taken` : 'in the outbox'}
       />
       <Figure
         label="Oldest"
@@ -73,7 +76,14 @@ function Figures({ overview }: { overview: Overview }) {
       <Figure
         label="Dead letters"
         value={count(outbox.dead + pairs.deadLetters)}
-        note={outbox.dead > 0 ? <Link href={to('dead')}>look at them</Link> : 'none in the outbox'}
+        note={
+          <>
+            {outbox.dead > 0 && <Link href={to('dead')}>{count(outbox.dead)} in the outbox</Link>}
+            {outbox.dead > 0 && pairs.deadLetters > 0 && ', '}
+            {pairs.deadLetters > 0 && <Link href={to('topics')}>{count(pairs.deadLetters)} in the relay</Link>}
+            {outbox.dead + pairs.deadLetters === 0 && 'none'}
+          </>
+        }
         tone={outbox.dead + pairs.deadLetters > 0 ? 'bad' : undefined}
       />
       <Figure
@@ -170,7 +180,7 @@ export function OverviewView() {
       lead={
         overview && (
           <>
-            {overview.node.name ?? 'This node'} is {overview.node.phase}, up for {duration(overview.node.uptimeSeconds)}, on{' '}
+            {overview.node.name ?? 'This node'} is {stateOf(overview.node.phase)}, up for {duration(overview.node.uptimeSeconds)}, on{' '}
             {overview.database.name}
           </>
         )
