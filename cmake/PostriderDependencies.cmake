@@ -86,6 +86,16 @@ endif()
 postrider_optional(dashboard "${POSTRIDER_DASHBOARD}" "${POSTRIDER_FOUND_DASHBOARD}" "built by node"
   "node, npm or the program are missing: apt install nodejs npm")
 
+# Events are made by one thread and let go by another, which glibc's arenas make both wait for.
+if(POSTRIDER_SANITIZE)
+  set(POSTRIDER_JEMALLOC OFF) # they have an allocator of their own
+endif()
+if(POSTRIDER_JEMALLOC AND POSTRIDER_HAVE_PROGRAM AND PKG_CONFIG_FOUND)
+  pkg_check_modules(POSTRIDER_JEMALLOC_LIB QUIET IMPORTED_TARGET jemalloc)
+endif()
+postrider_optional(jemalloc "${POSTRIDER_JEMALLOC}" "${POSTRIDER_JEMALLOC_LIB_FOUND}" "jemalloc ${POSTRIDER_JEMALLOC_LIB_VERSION}"
+  "jemalloc or the program is missing: apt install libjemalloc-dev")
+
 if(POSTRIDER_HTTP)
   find_package(CURL 7.85 QUIET)
   find_package(ZLIB QUIET)

@@ -33,6 +33,8 @@ foreach(sink IN LISTS POSTRIDER_SINKS)
 endforeach()
 set(POSTRIDER_DASHBOARD AUTO CACHE STRING "Build the dashboard into the program: AUTO (when node and npm are found), ON, OFF")
 set_property(CACHE POSTRIDER_DASHBOARD PROPERTY STRINGS AUTO ON OFF)
+set(POSTRIDER_JEMALLOC AUTO CACHE STRING "Link the program with jemalloc: AUTO (when it is found), ON, OFF; never with a sanitizer")
+set_property(CACHE POSTRIDER_JEMALLOC PROPERTY STRINGS AUTO ON OFF)
 
 option(POSTRIDER_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(POSTRIDER_BUILD_BENCH "Build postrider-bench" OFF)
