@@ -38,7 +38,7 @@ struct EventManagerOptions {
   Duration unhandled_delay = std::chrono::seconds{30};
 
   /// Pause between two looks into an empty queue: the first, growing to the second. A publish on this node
-  /// (on PostgreSQL on any node) ends the pause at once.
+  /// (but for MariaDB on any node) ends the pause at once.
   Duration poll_interval = std::chrono::milliseconds{100};
   Duration poll_interval_max = std::chrono::seconds{1};
   /// Whether to listen to other nodes, where the database can.

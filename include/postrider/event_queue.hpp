@@ -27,8 +27,8 @@ struct QueueOptions {
   /// An event that was in progress when its worker died (or fell silent) this many times is put into
   /// quarantine, so that one segfault cannot take the fleet down in a loop. 0: never.
   int max_crashes = 3;
-  /// Tells other nodes about new events where the database can (PostgreSQL), at most once per this interval.
-  /// Zero: not at all; they find them by polling.
+  /// Tells other nodes about new events where that is possible (not on MariaDB), at most once per this
+  /// interval. Zero: not at all; they find them by polling.
   Duration notify_interval = std::chrono::milliseconds{1};
   /// Names this node in the `owner` column (at most 64 characters). Default: host name, process id and a
   /// random suffix.

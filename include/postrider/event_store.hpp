@@ -28,8 +28,8 @@ struct EventStoreOptions {
   /// Appends of several threads share a transaction up to these bounds; a larger one has its own.
   std::size_t flush_events = 2'000;
   std::size_t flush_bytes = 8U << 20U;
-  /// Tells other nodes about new events where the database can (PostgreSQL): at once after a pause, and at
-  /// most once per this interval. Zero: not at all; they find them by polling.
+  /// Tells other nodes about new events where that is possible (not on MariaDB): at once after a pause, and
+  /// at most once per this interval. Zero: not at all; they find them by polling.
   Duration notify_interval = std::chrono::milliseconds{10};
   /// Must outlive the store; both are shared, not owned.
   Clock* clock = nullptr;              ///< default: Clock::system()

@@ -21,7 +21,7 @@ namespace postrider {
 
 /// How polls of a pair that find nothing become rarer: the first `threshold` of them leave the polling
 /// interval as it is, each further one multiplies it, up to `max`. One event published, and it is as before.
-/// Polls that fail do not count. (An append through the same Storage, and on PostgreSQL on any node, is
+/// Polls that fail do not count. (An append through the same Storage, and but for MariaDB on any node, is
 /// noticed at once all the same.)
 struct IdleBackoff {
   bool enabled = true;

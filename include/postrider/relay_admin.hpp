@@ -98,8 +98,8 @@ struct DeadLetter {
 };
 
 /// The relay's management verbs. They work from any process, whether or not a relay runs in it, and reach the
-/// pair's leader at once where they can (this process; PostgreSQL), otherwise with its next heartbeat.
-/// Thread-safe.
+/// pair's leader at once where they can (this process; PostgreSQL and SQLite), otherwise with its next
+/// heartbeat. Thread-safe.
 class RelayAdmin {
  public:
   explicit RelayAdmin(Storage& storage) noexcept : storage_(storage) {}

@@ -4,7 +4,9 @@
 
 #include "core/failpoint.hpp"
 #include "integration/relay_fixture.hpp"
+#include "postrider/event_store.hpp"
 #include "storage/lease_store.hpp"
+#include "storage/wake_channel.hpp"
 
 namespace postrider {
 namespace {
@@ -103,6 +105,24 @@ TEST_P(RelayPublishes, WithThreadsAtOnceAfterAnAppendAndHandsOverAtOnce) {
   second.stop();
   EXPECT_EQ(status("all", "p").position, Position{7});
   EXPECT_EQ(status("all", "p").leader, "");
+}
+
+TEST_P(RelayPublishes, WhatAnotherNodeAppendsAtOnce) {
+  open(false);
+  if (storage().wake_channel() == nullptr) GTEST_SKIP() << "other nodes poll here";
+  PairOptions pair;
+  pair.polling_interval = 60s;  // nobody waits for it
+  const auto other = database_->open_another();
+  Relay relay(storage(), options("a"));
+  relay.add({.name = "all"}, latch("p"), pair);
+  relay.start();
+  append(1);
+  ASSERT_TRUE(latch("p")->await(1));
+  EventStore elsewhere(*other);
+  for (std::size_t number = 2; number <= 4; ++number) {
+    elsewhere.append({AppendEvent::builder("Moved").data("{}").build()});
+    ASSERT_TRUE(latch("p")->await(number)) << number;
+  }
 }
 
 TEST_P(RelayPublishes, HazardS9AnotherNodeTriesAgainUntilItLeads) {

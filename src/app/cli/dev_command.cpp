@@ -31,8 +31,6 @@ std::string default_config(const fs::path& folder, const std::string& listen) {
          "\n\n# Where events go: one line of JSON each.\n[sinks.file]\ntype = \"file\"\npath = " + file +
          "\n\n# Everything that is published into the outbox.\n[[outbox.routes]]\nsink = \"file\"\n"
          "\n# Everything that is appended to the event store.\n[relay.topics.all]\npublishers = [\"file\"]\n"
-         "# Appends of other programs are found by looking for them, here each second.\n[relay.backoff]\n"
-         "max-seconds = 1\n"
          "\n[eventlog]\nenabled = true\n";
 }
 

@@ -10,6 +10,7 @@
 #include "postrider/detail/sync.hpp"
 #include "postrider/postgres.hpp"
 #include "support/postgres.hpp"
+#include "support/wakes.hpp"
 
 namespace postrider::postgres {
 namespace {
@@ -17,34 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::error_of;
 using test::PostgresTest;
-
-/// Counts, and lets a test wait for it.
-class Wakes {
- public:
-  void operator()() {
-    const MutexLock lock(mutex_);
-    ++count_;
-    changed_.notify_all();
-  }
-  [[nodiscard]] int count() {
-    const MutexLock lock(mutex_);
-    return count_;
-  }
-  /// Whether there were more than `count` before a time that only a failure takes.
-  [[nodiscard]] bool more_than(int count) {
-    const SteadyPoint deadline = std::chrono::steady_clock::now() + 30s;
-    const MutexLock lock(mutex_);
-    while (count_ <= count) {
-      if (!changed_.wait_until(mutex_, deadline)) return count_ > count;
-    }
-    return true;
-  }
-
- private:
-  Mutex mutex_;
-  CondVar changed_;
-  int count_ POSTRIDER_GUARDED_BY(mutex_) = 0;
-};
+using test::Wakes;
 
 class WakeChannelTest : public PostgresTest {
  protected:

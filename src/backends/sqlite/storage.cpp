@@ -33,6 +33,7 @@ SqliteStorage::SqliteStorage(std::string_view url, const StorageOptions& options
       leases_(dialect()),
       relay_admin_(dialect()),
       node_locks_(path_ + "-relay"),
+      wake_(path_ + "-wake", options.log),
       entries_(options.schema, clock_, writer_, dialect()),
       queue_(options.schema, name_, clock_, writer_, readers_),
       stream_(options.schema, name_, clock_, StreamKeys(options.stream_hash), writer_, readers_) {}

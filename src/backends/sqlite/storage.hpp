@@ -10,6 +10,7 @@
 #include "backends/sqlite/outbox_store.hpp"
 #include "backends/sqlite/queue_store.hpp"
 #include "backends/sqlite/stream_store.hpp"
+#include "backends/sqlite/wake_channel.hpp"
 #include "backends/sqlite/writer.hpp"
 #include "postrider/storage.hpp"
 #include "storage/embedded_migration.hpp"
@@ -57,6 +58,7 @@ class SqliteStorage final : public Storage {
   [[nodiscard]] QueueStore& queue_store() override { return queue_; }
   [[nodiscard]] StreamStore& stream_store() override { return stream_; }
   [[nodiscard]] AuditStore& audit_store() override { return audit_; }
+  [[nodiscard]] WakeChannel* wake_channel() noexcept override { return &wake_; }
 
  private:
   [[nodiscard]] ConnectionOptions connection_options(bool read_only) const;
@@ -80,6 +82,7 @@ class SqliteStorage final : public Storage {
   SqlLeaseStore leases_;
   SqlRelayAdminStore relay_admin_;
   SqliteNodeLocks node_locks_;
+  SqliteWakeChannel wake_;
   SqliteEntryStore entries_;
   SqliteQueueStore queue_;
   SqliteStreamStore stream_;
