@@ -208,17 +208,20 @@ TEST_P(QueueTrouble, ATransactionThatAHandlerLeavesOpenHoldsUpNothingButItsOwnEv
   if (storage().kind() == BackendKind::sqlite) return;  // there an open transaction holds up every writer
   std::optional<Transaction> left_open;
   std::atomic<int> calls{0};
+  std::binary_semaphore is_open{0};
   EventManager manager(queue(), manager_options());
   manager.register_handler("h", "T", [&](const Event& event, HandlerContext& context) {
     ++calls;
     if (event.payload() != "0") return;
     left_open.emplace(storage().begin());
     context.complete(*left_open);
+    is_open.release();
   });
   manager.register_handler("other", "T", [](const Event&) {});
   manager.start();
   for (int i = 0; i < 20; ++i) queue().publish(event(std::to_string(i)));
   EXPECT_TRUE(metrics_.await(QueueCounter::queue_completed, 19));
+  ASSERT_TRUE(is_open.try_acquire_for(30s)) << "the handler has completed it";
   EXPECT_EQ(count("event_queue", "status = 1"), 1);
   left_open->commit();
   EXPECT_TRUE(metrics_.await(QueueCounter::queue_completed, 20));
