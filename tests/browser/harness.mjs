@@ -198,11 +198,15 @@ export async function openPage(browser, server, options = {}) {
   const page = await context.newPage();
   page.setDefaultTimeout(15_000);
   const complaints = [];
-  page.on('pageerror', (error) => complaints.push(`page error: ${error.message}`));
+  const complain = (text) => {
+    complaints.push(text);
+    console.log(`${path}: ${text}`); // also when the test fails before its end
+  };
+  page.on('pageerror', (error) => complain(`page error: ${error.message}`));
   page.on('console', (message) => {
     if (message.type() !== 'error' && message.type() !== 'warning') return;
     if (allow.some((one) => one.test(message.text()))) return;
-    complaints.push(`console: ${message.text()}`);
+    complain(`console: ${message.text()}`);
   });
   await page.addInitScript(() => {
     addEventListener('securitypolicyviolation', (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));

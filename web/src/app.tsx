@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import type { ComponentChildren } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { keepToken, token, whenUnauthorized } from './api';
 import { useLive } from './hooks';
 import { retryLive, type Connection } from './live';
@@ -198,10 +198,11 @@ export function App() {
   useShortcuts(() => setHelp(true));
   useEffect(() => whenUnauthorized(() => setAsking(true)), []);
 
-  // Who follows a link by keyboard or screen reader lands on the new view's title.
+  // Who follows a link by keyboard or screen reader lands on the new view's title, and at once: what is typed
+  // next may be meant for the new view.
   const address = now.parts.join('/');
   const before = useRef(address);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (before.current === address) return;
     before.current = address;
     scrollTo(0, 0);
