@@ -115,7 +115,7 @@ class EventBuilder {
 
  private:
   [[nodiscard]] Event::Fields& fields();
-  std::unique_ptr<Event::Fields> fields_;  // null when spent
+  std::shared_ptr<Event::Fields> fields_;  // null when spent; shared, so that the event has no other one
   bool has_json_ = false;
   bool has_bytes_ = false;
 };

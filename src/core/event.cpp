@@ -138,7 +138,7 @@ std::string_view Event::headers_json() const noexcept {
   return fields_->headers_json;
 }
 
-EventBuilder::EventBuilder(EventType type) : fields_(std::make_unique<Event::Fields>()) {
+EventBuilder::EventBuilder(EventType type) : fields_(std::make_shared<Event::Fields>()) {
   fields_->type = std::move(type).name();
 }
 EventBuilder::EventBuilder(EventBuilder&&) noexcept = default;
@@ -211,7 +211,7 @@ EventBuilder& EventBuilder::headers_json(std::string_view text) {
 
 Event EventBuilder::build() {
   Event::Fields& event = fields();
-  std::unique_ptr<Event::Fields> spent = std::move(fields_);  // also when something is refused below
+  std::shared_ptr<Event::Fields> spent = std::move(fields_);  // also when something is refused below
   if (event.type.empty())
     refuse_field("type", "it is empty", "name what happened, for example \"UserCreated\"");
   check_length("type", event.type, EventLimits::type_chars);
