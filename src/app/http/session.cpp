@@ -152,7 +152,7 @@ void Session::parse() {
     finish({});
   } else if (in_header && parsed_ + buffer_.size() > shared_.options.header_bytes) {
     finish(http::error::header_limit);
-  } else if (!in_header && parsed_ > shared_.options.header_bytes + wire_bytes(route_->body_limit)) {
+  } else if (!in_header && parsed_ > shared_.options.header_bytes + wire_bytes(readable_bytes())) {
     finish(http::error::body_limit);
   } else if (buffer_.size() > read_buffer_bytes - read_bytes) {
     finish(http::error::bad_chunk);  // a line without end
@@ -179,7 +179,7 @@ void Session::on_header(beast::error_code error) {
     refuse(*problem);
     return;
   }
-  parser_->body_limit(route_->body_limit);
+  parser_->body_limit(readable_bytes());
   stream_.expires_after(shared_.options.body_timeout);
   const std::string_view expect = view(parser_->get()[http::field::expect]);
   if (expect.empty() || buffer_.size() > 0) {
@@ -209,6 +209,10 @@ void Session::on_body(beast::error_code error) {
   }
   auto& message = parser_->get();
   request_.body = std::move(message.body().text);
+  if (const std::optional<Problem> problem = check_no_body()) {
+    refuse(*problem);
+    return;
+  }
   keep_alive_ = message.version() == 11 && message.keep_alive();
   stream_.expires_never();  // from here on `timer_` counts
   dispatch();

@@ -118,6 +118,10 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] std::optional<Problem> check_source(const std::optional<std::string>& authority) const;
   [[nodiscard]] std::optional<Problem> find_route();
   [[nodiscard]] std::optional<Problem> check_content();
+  /// Bytes that are read, of whatever the client says is the body.
+  [[nodiscard]] std::size_t readable_bytes() const;
+  /// Of a request that is there whole: a body that stands where none belongs must mean nothing, and is gone.
+  [[nodiscard]] std::optional<Problem> check_no_body();
   void send_continue();
   void on_body(beast::error_code error);
   void dispatch();
