@@ -51,7 +51,7 @@ Session::~Session() {
 void Session::start() {
   net::post(stream_.get_executor(), [self = shared_from_this()] {
     if (self->stream_.has_tls()) {
-      self->shake_hands();
+      self->listen_for_tls();
     } else {
       self->wait_for_request();
     }
@@ -75,15 +75,39 @@ void Session::cut() {
   });
 }
 
-void Session::shake_hands() {
+void Session::listen_for_tls() {
+  constexpr char handshake_record = 0x16;
   stream_.expires_after(shared_.options.header_timeout);
-  stream_.async_handshake([self = shared_from_this()](beast::error_code error) {
-    if (error) {
-      self->close();
-    } else {
-      self->wait_for_request();
-    }
-  });
+  stream_.async_read_undeciphered(
+      buffer_.prepare(1), [self = shared_from_this()](beast::error_code error, std::size_t bytes) {
+        self->buffer_.commit(bytes);
+        if (error) {
+          self->close();
+        } else if (*static_cast<const char*>(self->buffer_.data().data()) == handshake_record) {
+          self->shake_hands();
+        } else {
+          self->refuse_plain_text();
+        }
+      });
+}
+
+void Session::shake_hands() {
+  stream_.async_handshake(buffer_.data(),
+                          [self = shared_from_this()](beast::error_code error, std::size_t /*used*/) {
+                            self->buffer_.clear();
+                            if (error) {
+                              self->close();
+                            } else {
+                              self->wait_for_request();
+                            }
+                          });
+}
+
+void Session::refuse_plain_text() {
+  stream_.do_without_tls();
+  write({.status = 400,
+         .body = "this port speaks HTTPS: ask again with https://\n",
+         .content_type = "text/plain"});
 }
 
 void Session::wait_for_request() {

@@ -106,7 +106,10 @@ class Session : public std::enable_shared_from_this<Session> {
   using Parser = beast::http::request_parser<BudgetBody>;
   using Outgoing = beast::http::response<beast::http::string_body>;
 
+  /// Tells clients that do not speak TLS that they should, and the others welcome.
+  void listen_for_tls();
   void shake_hands();
+  void refuse_plain_text();
   void wait_for_request();
   void read_header();
   /// Takes apart what has arrived, and reads on until the header, or the body after it, is whole.
