@@ -24,6 +24,7 @@ namespace json = boost::json;
 using http::Method;
 using http::Response;
 
+constexpr std::size_t most_action_bytes = 64;
 constexpr std::size_t grouped_letters = 10'000;
 constexpr std::size_t grouped_chars = 300;
 constexpr std::size_t most_groups = 100;
@@ -223,7 +224,8 @@ DeadLetterFilter dead_filter(const Members& body) {
 }
 
 Response replay(Call& call) {
-  constexpr std::array<std::string_view, 5> known{"filter", "dryRun", "rate", "limit", "startInSeconds"};
+  constexpr std::array<std::string_view, 6> known{"filter", "dryRun",         "rate",
+                                                  "limit",  "startInSeconds", "action"};
   const json::object object = json_body(call.request, known);
   const Members body(object, known);
   const DeadLetterFilter filter = dead_filter(body);
@@ -234,10 +236,23 @@ Response replay(Call& call) {
   options.at_most = static_cast<std::size_t>(body.number("limit", 1, 10'000).value_or(10'000));
   if (const auto rate = body.number("rate", 1, 100'000)) options.rate = static_cast<std::int32_t>(*rate);
   options.start_in = body.seconds("startInSeconds").value_or(Duration::zero());
-  call.tried = "replay dead letters, " + json::serialize(object);
+  const std::optional<std::string> action = body.text("action");
+  if (action && (action->empty() || action->size() > most_action_bytes)) {
+    refuse_invalid("action must have 1 to " + std::to_string(most_action_bytes) + " bytes",
+                   "choose one at random, and send it with each piece of the same change");
+  }
+  json::object shared;  // by all pieces of an action
+  for (const char* const name : {"filter", "rate"}) {
+    if (const json::value* const value = object.if_contains(name)) shared[name] = *value;
+  }
+  const std::string what = "dead letters, " + json::serialize(action ? shared : object);
+  call.tried = "replay " + what;
   const Replayed replayed = admin(call).replay_some(filter, options);
   if (replayed.events > 0) {
-    call.done = "replay " + std::to_string(replayed.events) + " dead letters, " + json::serialize(object);
+    const AuditPiece piece{
+        .action = action.value_or(""), .verb = "replay", .events = replayed.events, .of = what};
+    call.done = piece.text(piece.events);
+    if (action) call.piece = piece;
   }
   return json_response({{"dryRun", false},
                         {"events", replayed.events},

@@ -235,6 +235,18 @@ TEST_P(OutboxApiTest, ReplayIsBoundedAndAudited) {
   EXPECT_EQ(get("/api/outbox/counts").at("dead"), 2);
 }
 
+TEST_P(OutboxApiTest, PiecesOfAReplayAreAuditedAlike) {
+  for (int i = 1; i <= 5; ++i) bury("x" + std::to_string(i));
+  const std::string rest = R"("filter":{"type":"Placed"},"rate":1,"action":"a-1"})";
+  EXPECT_EQ(post("/api/outbox/dead/replay", R"({"limit":2,)" + rest).at("events"), 2);
+  EXPECT_EQ(post("/api/outbox/dead/replay", R"({"startInSeconds":2,"limit":3,)" + rest).at("events"), 3);
+  const std::string what = R"( dead letters, {"filter":{"type":"Placed"},"rate":1})";
+  EXPECT_THAT(audited_, ElementsAre("local: replay 2" + what, "local: replay 3" + what));
+  EXPECT_THAT(pieces_, ElementsAre("a-1", "a-1"));
+  EXPECT_THAT(post_problem("/api/outbox/dead/replay", R"({"filter":{},"action":""})"),
+              HasSubstr("action must have 1 to 64 bytes"));
+}
+
 TEST_P(OutboxApiTest, AReplayNeedsAFilterThatItUnderstands) {
   const auto replay = [&](const char* body) { return post_problem("/api/outbox/dead/replay", body); };
   EXPECT_THAT(replay("{}"), HasSubstr("filter is missing"));

@@ -17,6 +17,9 @@ interface Progress {
   seconds: number; // until the last of them falls due
 }
 
+/// Also where there is no crypto.randomUUID: a page over plain HTTP.
+const randomName = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, '0')).join('');
+
 /// Brings them back in slices, so that there is progress to see and a way to stop. `total` is what the dry run
 /// said: events that die again on the way are not taken twice.
 async function replay(
@@ -28,6 +31,7 @@ async function replay(
 ): Promise<Progress> {
   let done = 0;
   let start: number | undefined;
+  const action = randomName(); // one line of the audit for all slices
   const began = performance.now();
   while (done < total && !stopped()) {
     // Slices follow one another at the chosen pace; the time that passed counts.
@@ -35,6 +39,7 @@ async function replay(
     const answer = await api.replayDead({
       filter,
       rate,
+      action,
       limit: Math.min(slice, total - done),
       startInSeconds: rate && start !== undefined ? Math.max(0, start - passed) : undefined,
     });
