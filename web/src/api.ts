@@ -420,7 +420,7 @@ async function request<T>(method: string, path: string, body?: unknown, signal?:
   }
 }
 
-const get = <T>(path: string, query: Query = {}, signal?: AbortSignal) =>
+export const get = <T>(path: string, query: Query = {}, signal?: AbortSignal) =>
   request<T>('GET', withQuery(path, query), undefined, signal);
 const post = <T>(path: string, body?: unknown) => request<T>('POST', path, body);
 const part = encodeURIComponent;

@@ -5,7 +5,7 @@ import { count, duration, plural } from '../format';
 import { usePages, useResource } from '../hooks';
 import { go, query as address, to } from '../router';
 import { Table, type Column } from '../table';
-import { Ago, announce, Card, Dialog, Empty, Field, Loading, Page, Problem } from '../ui';
+import { ActButton, Ago, announce, Card, Dialog, Empty, Field, Loading, Page, Problem } from '../ui';
 import { deadColumns, PagesFoot, searchFields, useSearch } from './events';
 
 const slice = 500;
@@ -211,9 +211,9 @@ export function DeadView({ query }: { query: URLSearchParams }) {
           <Card
             title={search.any ? 'Selected' : 'All'}
             aside={
-              <button type="button" class="primary" disabled={pages.rows.length === 0} onClick={() => setReplaying(true)}>
+              <ActButton needs="/api/outbox/dead/replay" class="primary" disabled={pages.rows.length === 0} onClick={() => setReplaying(true)}>
                 Replay {search.any ? 'selected' : 'all'}…
-              </button>
+              </ActButton>
             }
           >
             <form class="filters" role="search" onSubmit={search.submit}>

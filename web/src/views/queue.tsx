@@ -82,6 +82,7 @@ export function QueueVerbButton({ verb, filter, of, ...shared }: {
   return (
     <VerbButton
       {...shared}
+      needs={`/api/queue/${verb}`}
       words={words}
       run={(dryRun) => api.queueVerb(verb, { filter, dryRun })}
       label={of === undefined ? undefined : `${words.button} ${of}`}
