@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { api, ApiError, noAnswer, type DeadFilter, type DeadGroup, type Query } from '../api';
 import { count, duration, plural } from '../format';
-import { usePages, useResource } from '../hooks';
+import { away, usePages, useResource } from '../hooks';
 import { go, query as address, to } from '../router';
 import { Table, type Column } from '../table';
 import { ActButton, Ago, announce, Card, Dialog, Empty, Field, Loading, Page, Problem } from '../ui';
@@ -187,6 +187,8 @@ export function DeadView({ query }: { query: URLSearchParams }) {
   const filter = Object.fromEntries(Object.entries(search.given).filter(([, value]) => value)) as DeadFilter;
   const choose = (wanted: DeadFilter) =>
     go(address(Object.fromEntries(searchFields.map(([name]) => [name, wanted[name] ?? '']))));
+  // Told once, below, when the server has no dead letters, or cannot read them.
+  const missing = pages.error !== null && (pages.error.problem.status === 404 || away(pages.error));
   const none = !search.any && pages.rows.length === 0 && !pages.loading && !pages.error;
   return (
     <Page title="Dead letters" lead="Events that were given up, by the error they died of.">
@@ -203,7 +205,7 @@ export function DeadView({ query }: { query: URLSearchParams }) {
         <Empty title="No dead letter">Nothing to do: every event was delivered, or is still being tried.</Empty>
       ) : (
         <>
-          {pages.error?.problem.status !== 404 && (
+          {!missing && (
             <Card title="By error">
               <Groups reloads={reloads} choose={choose} />
             </Card>
