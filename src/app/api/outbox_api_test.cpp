@@ -247,6 +247,30 @@ TEST_P(OutboxApiTest, PiecesOfAReplayAreAuditedAlike) {
               HasSubstr("action must have 1 to 64 bytes"));
 }
 
+TEST_P(OutboxApiTest, IdsOfWhichThereIsNoEventAreNamed) {
+  publish("p");
+  bury("x");
+  const auto unknown = [&](const std::string& verb, const std::string& body) {
+    return json::serialize(post("/api/outbox/" + verb, body).at("unknownIds"));
+  };
+  for (const std::string verb : {"requeue", "cancel", "dead/replay"}) {
+    const std::string both = R"({"filter":{"ids":["p","x","q","nobody","q"]},"dryRun":true})";
+    EXPECT_EQ(unknown(verb, both), R"(["nobody","q"])") << "whatever becomes of those that there are";
+    EXPECT_EQ(post("/api/outbox/" + verb, both).at("unknown"), 2);
+    EXPECT_FALSE(post("/api/outbox/" + verb, R"({"filter":{"type)" + std::string(verb[0] == 'd' ? "" : "s") +
+                                                 R"(":"Paid"},"dryRun":true})")
+                     .contains("unknown"));
+  }
+  EXPECT_EQ(unknown("cancel", R"({"filter":{"ids":["p","nobody"]}})"), R"(["nobody"])");
+  EXPECT_EQ(unknown("dead/replay", R"({"filter":{"ids":["p","x","nobody"]}})"), R"(["nobody"])");
+  EXPECT_EQ(unknown("cancel", R"({"filter":{"ids":[]}})"), "[]");
+  std::string many = R"({"filter":{"ids":["p")";
+  for (int i = 0; i < 300; ++i) many += ",\"n" + std::to_string(i) + "\"";
+  const json::object answer = post("/api/outbox/requeue", many + "]}}");
+  EXPECT_EQ(answer.at("unknown"), 300);
+  EXPECT_EQ(answer.at("unknownIds").as_array().size(), 100U) << "no answer is as long as one likes";
+}
+
 TEST_P(OutboxApiTest, AReplayNeedsAFilterThatItUnderstands) {
   const auto replay = [&](const char* body) { return post_problem("/api/outbox/dead/replay", body); };
   EXPECT_THAT(replay("{}"), HasSubstr("filter is missing"));
