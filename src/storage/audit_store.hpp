@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "postrider/clock.hpp"
@@ -33,7 +34,7 @@ struct AuditQuery {
   std::size_t limit = 100;
 };
 
-/// The table audit. Thread-safe. Nothing in the program changes or removes an entry.
+/// The table audit. Thread-safe. Nothing in the program removes an entry, or changes one but by `extend`.
 class AuditStore {
  public:
   virtual ~AuditStore() = default;
@@ -41,6 +42,9 @@ class AuditStore {
   /// All or nothing, durable when it returns. Texts are cut at their bounds, on a character boundary; bytes
   /// that are no UTF-8 become U+FFFD: a strange name must not keep a change from being written down.
   virtual void append(std::span<const AuditEntry> entries) = 0;
+  /// For a change that is made in pieces: the newest entry of `who` that says `what` says `more` from now on;
+  /// its time stays. False when there is none. Durable when it returns; texts are cut as by `append`.
+  virtual bool extend(std::string_view who, std::string_view what, std::string_view more) = 0;
   /// Newest first.
   virtual std::vector<AuditEntry> list(const AuditQuery& query) = 0;
 };

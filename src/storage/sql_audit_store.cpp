@@ -31,6 +31,20 @@ void SqlAuditStore::append(std::span<const AuditEntry> entries) {
   query.run();
 }
 
+bool SqlAuditStore::extend(std::string_view who, std::string_view what, std::string_view more) {
+  const std::string owner = bounded(who, AuditEntry::who_chars);
+  const std::string before = bounded(what, AuditEntry::what_chars);
+  const std::string after = bounded(more, AuditEntry::what_chars);
+  SqlQuery search(dialect_);
+  search.sql("select id from ").table(audit).sql(" where who = ").bind(owner);
+  const Rows found = search.sql(" and what = ").bind(before).sql(" order by id desc limit 1").run();
+  if (found.empty()) return false;
+  SqlQuery query(dialect_);
+  query.sql("update ").table(audit).sql(" set what = ").bind(after);
+  query.sql(" where id = ").bind(found.integer(0, 0)).sql(" and what = ").bind(before);
+  return query.run().affected == 1;
+}
+
 std::vector<AuditEntry> SqlAuditStore::list(const AuditQuery& wanted) {
   SqlQuery query(dialect_);
   query.sql("select id, ").micros("made_at").sql(", who, what from ").table(audit).sql(" where 1 = 1");

@@ -12,6 +12,7 @@ class SqlAuditStore final : public AuditStore {
   explicit SqlAuditStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
 
   void append(std::span<const AuditEntry> entries) override;
+  bool extend(std::string_view who, std::string_view what, std::string_view more) override;
   std::vector<AuditEntry> list(const AuditQuery& query) override;
 
  private:

@@ -131,6 +131,10 @@ test('Dead letters are selected by their error, counted, and replayed with progr
   const rest = await server.get(`/api/outbox/events?status=PENDING&type=OrderVoid&limit=1000&cursor=${encodeURIComponent(last.nextCursor)}`);
   const ends = Math.max(...rest.events.map((one) => Date.parse(one.availableAt)));
   assert.ok(ends > Date.now() + 1150e3 && ends < Date.now() + 1260e3, 'slices follow one another at the pace');
+  const { entries } = await server.get('/api/audit');
+  const replays = entries.map((one) => one.what).filter((what) => what.startsWith('replay'));
+  assert.match(replays[0], /^replay 1200 dead letters, .*OrderVoid/);
+  assert.ok(replays.length === 1 || !replays[1].includes('OrderVoid'), 'one line of all slices');
   await page.finish();
 });
 

@@ -86,6 +86,19 @@ export class Server {
     });
   }
 
+  /// Another token of this server, which reads the file again.
+  async addToken(name, role) {
+    const out = execFileSync(program, ['token', 'create', '--file', join(this.folder, 'tokens'), '--name', name, '--role', role], {
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    }).toString();
+    const token = /prt_[\w-]+/.exec(out)[0];
+    this.process.kill('SIGHUP');
+    await until('the new token', async () =>
+      (await fetch(`${this.url}/api/me`, { headers: { Authorization: `Bearer ${token}` } })).ok);
+    return token;
+  }
+
   async down(signal = 'SIGTERM') {
     this.process.kill(signal);
     await this.gone;

@@ -70,6 +70,39 @@ test('Why the database is away is told once', async () => {
   }
 });
 
+test('A database that is away is told once in each view', async () => {
+  const server = await Server.start();
+  try {
+    const detail = 'the database cannot take or answer this now';
+    const page = await openPage(browser, server, { path: '/ui', allow: [/503/] });
+    let open = 0;
+    await page.route(/\/(api|v1)\/(?!live|overview|me|spill)/, async (route) => {
+      open += 1;
+      await route.fulfill({
+        status: 503,
+        contentType: 'application/problem+json',
+        json: { title: 'Service Unavailable', status: 503, code: 'storage-unavailable', detail, hint: 'try again after a moment' },
+      });
+      open -= 1;
+    });
+    const pair = '/ui/topics/wallet-events/orders-file';
+    for (const path of [
+      '/ui/topics', pair, `${pair}/dead`, '/ui/events', '/ui/events?list=stuck', '/ui/events/1', '/ui/dead', '/ui/dead?type=T', '/ui/queue',
+      '/ui/queue/1', '/ui/store', '/ui/projections', '/ui/log', '/ui/nodes', '/ui/audit',
+    ]) {
+      await page.goto(server.url + path);
+      await page.getByText(detail).first().waitFor();
+      await until('all answers', async () => open === 0 && (await page.locator('.loading').count()) === 0);
+      await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+      const shown = await page.locator('main').innerText();
+      assert.equal(shown.split(detail).length - 1, 1, `${path}: ${shown}`);
+    }
+    await page.finish();
+  } finally {
+    await server.remove();
+  }
+});
+
 test('A token is asked for, kept in the tab alone, and asked for again when it is wrong', async () => {
   const server = await Server.start({ tokens: true });
   try {

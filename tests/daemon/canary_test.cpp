@@ -423,7 +423,7 @@ TEST_F(Canary, TheKeyOfACertificateComesOutNowhere) {
   };
   configure("key.pem");
   serve();
-  EXPECT_FALSE(SocketClient(port_).ask("GET", "/", {}).has_value()) << "no HTTP without TLS";
+  EXPECT_EQ(SocketClient(port_).ask("GET", "/", {}).value().status, 400) << "no HTTP without TLS";
   (void)run({"doctor", "-c", config()});
   write("key.pem", "-----BEGIN PRIVATE KEY-----\n" + canaries_.make("brokenKey") + "\n");
   child_->signal(SIGHUP);

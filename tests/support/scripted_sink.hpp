@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <gtest/gtest.h>
+
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <string>
@@ -41,9 +44,15 @@ class ScriptedSink final : public Sink {
     }
     arrived_.notify_all();
   }
+  /// A test that they do not reach fails.
   void await_batches(std::size_t count) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds{20};
     const MutexLock lock(mutex_);
-    while (batches_.size() < count) arrived_.wait(mutex_);
+    while (batches_.size() < count) {
+      if (arrived_.wait_until(mutex_, end)) continue;
+      ADD_FAILURE() << "the sink was sent " << batches_.size() << " batches, not " << count;
+      return;
+    }
   }
   std::vector<std::vector<std::string>> batches() const {
     const MutexLock lock(mutex_);

@@ -420,7 +420,7 @@ async function request<T>(method: string, path: string, body?: unknown, signal?:
   }
 }
 
-const get = <T>(path: string, query: Query = {}, signal?: AbortSignal) =>
+export const get = <T>(path: string, query: Query = {}, signal?: AbortSignal) =>
   request<T>('GET', withQuery(path, query), undefined, signal);
 const post = <T>(path: string, body?: unknown) => request<T>('POST', path, body);
 const part = encodeURIComponent;
@@ -467,7 +467,7 @@ export const api = {
     page(await get<Events<OutboxBrief>>('/api/outbox/dead', query, signal)),
   deadGroups: (signal?: AbortSignal) =>
     get<{ groups: DeadGroup[]; otherEvents: number; lookedAt: number; complete: boolean }>('/api/outbox/dead/groups', {}, signal),
-  replayDead: (body: { filter: DeadFilter; dryRun?: boolean; rate?: number; limit?: number; startInSeconds?: number }) =>
+  replayDead: (body: { filter: DeadFilter; dryRun?: boolean; rate?: number; limit?: number; startInSeconds?: number; action?: string }) =>
     post<ReplayAnswer>('/api/outbox/dead/replay', body),
 
   queueCounts: (signal?: AbortSignal) => get<QueueCounts>('/api/queue/counts', {}, signal),

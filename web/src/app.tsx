@@ -4,6 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { keepToken, token, whenUnauthorized } from './api';
 import { useLive } from './hooks';
 import { retryLive, type Connection } from './live';
+import { readRights, useMe } from './rights';
 import { go, Link, to, usePlace, type Place } from './router';
 import { chooseTheme, theme, type Theme } from './theme';
 import { Announcer, Dialog, Empty, Field, Page } from './ui';
@@ -80,6 +81,17 @@ const connectionText: Record<Connection, string> = {
   denied: 'no access',
   missing: 'without live figures',
 };
+
+/// Whose token this tab has, where one is needed.
+function WhoAmI() {
+  const me = useMe();
+  if (!me?.token) return null;
+  return (
+    <p class="who">
+      {me.name}, {me.role}
+    </p>
+  );
+}
 
 function ThemeSwitch() {
   const [now, setNow] = useState<Theme>(theme);
@@ -197,6 +209,10 @@ export function App() {
   const [turn, setTurn] = useState(0); // a new token: everything is read again
   useShortcuts(() => setHelp(true));
   useEffect(() => whenUnauthorized(() => setAsking(true)), []);
+  const heard = connection === 'live' || connection === 'polling';
+  useEffect(() => {
+    if (heard) void readRights();
+  }, [heard, turn]);
 
   // Who follows a link by keyboard or screen reader lands on the new view's title, and at once: what is typed
   // next may be meant for the new view.
@@ -249,6 +265,7 @@ export function App() {
               <span class="dot" aria-hidden="true" />
               {connectionText[connection]}
             </p>
+            <WhoAmI />
             <ThemeSwitch />
             <button type="button" class="quiet" onClick={() => setHelp(true)}>
               Shortcuts <kbd>?</kbd>

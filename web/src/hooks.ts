@@ -5,6 +5,9 @@ import { live, type LiveState } from './live';
 
 const asError = (why: unknown): ApiError => (why instanceof ApiError ? why : noAnswer(why));
 
+/// It is not about what was asked for, and passes: no answer, or the server has no database.
+export const away = (error: ApiError): boolean => error.problem.status === 0 || error.problem.status >= 500;
+
 export function useLive(): LiveState {
   const [now, setNow] = useState(live.state);
   useEffect(() => live.subscribe(() => setNow(live.state())), []);
@@ -40,7 +43,7 @@ export function useResource<T>(read: (signal: AbortSignal) => Promise<T>, keys: 
         } catch (why) {
           if (end.signal.aborted) return;
           const error = asError(why);
-          failed = error.problem.status === 0 || error.problem.status >= 500;
+          failed = away(error);
           setState((before) => ({ ...before, error }));
         }
       }

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, noAnswer } from './api';
 import { ago, time } from './format';
+import { useRefusal } from './rights';
 
 export function Page({ title, lead, actions, children }: {
   title: string;
@@ -152,6 +153,33 @@ export function Announcer() {
     <div class="announcer" role="status" aria-live="polite">
       {message && <p class={message.bad ? 'toast bad' : 'toast'}>{message.text}</p>}
     </div>
+  );
+}
+
+// ---- actions ------------------------------------------------------------------------------------------------------
+
+/// A button for what the route `needs` does. Who may not use it can still reach it, and hears why.
+export function ActButton({ needs, class: kind = '', label, type = 'button', disabled, onClick, children }: {
+  needs: string;
+  class?: string;
+  label?: string;
+  type?: 'button' | 'submit';
+  disabled?: boolean;
+  onClick?: () => void;
+  children: ComponentChildren;
+}) {
+  const why = useRefusal(needs);
+  if (why === undefined) {
+    return (
+      <button type={type} class={kind} aria-label={label} disabled={disabled} onClick={onClick}>
+        {children}
+      </button>
+    );
+  }
+  return (
+    <button type="button" class={`${kind} refused`} aria-label={label} aria-disabled="true" title={why} onClick={() => announce(why, true)}>
+      {children}
+    </button>
   );
 }
 

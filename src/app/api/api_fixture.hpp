@@ -58,12 +58,15 @@ class ApiTest : public test::BackendTest {
   }
   Storage& storage() { return database_->storage(); }
   void use(const std::vector<ApiRoute>& routes) {
-    mount(
-        router_, routes,
-        {.access = &access_,
-         .storage = [this] { return &storage(); },
-         .audit = [this](const AuditRecord& record) { audited_.push_back(record.who + ": " + record.what); },
-         .log = [](LogLevel, std::string_view line) { ADD_FAILURE() << line; }});
+    mount(router_, routes,
+          {.access = &access_,
+           .storage = [this] { return &storage(); },
+           .audit =
+               [this](const AuditRecord& record) {
+                 audited_.push_back(record.who + ": " + record.what);
+                 if (record.piece) pieces_.push_back(record.piece->action);
+               },
+           .log = [](LogLevel, std::string_view line) { ADD_FAILURE() << line; }});
   }
 
   http::Response ask(http::Method method, const std::string& target, const std::string& body = {}) {
@@ -128,6 +131,7 @@ class ApiTest : public test::BackendTest {
   Access access_{Clock::system()};
   http::Router router_;
   std::vector<std::string> audited_;
+  std::vector<std::string> pieces_;  // of which actions
   std::vector<std::string> log_;
 };
 

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/api/audit_api.hpp"
 
+#include <algorithm>
 #include <array>
 #include <boost/json.hpp>
+#include <deque>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "app/api/json_values.hpp"
 #include "app/api/members.hpp"
 #include "app/api/record_json.hpp"
 #include "core/what_of.hpp"
+#include "postrider/detail/sync.hpp"
 #include "storage/audit_store.hpp"
 
 namespace postrider::api {
@@ -43,6 +48,52 @@ Response list(Call& call) {
   return json_response({{"entries", std::move(all)}, {"nextCursor", std::move(next)}});
 }
 
+/// How far changes have come that are made in pieces, and what the audit says of them: of the newest alone.
+/// Whoever is forgotten, or goes on at another node, gets another entry, which has the rest. Thread-safe.
+class PieceSums {
+ public:
+  struct Sum {
+    std::string what;                    ///< with all pieces so far
+    std::optional<std::string> written;  ///< what the audit has
+  };
+  /// Nothing for what is no piece.
+  std::optional<Sum> add(const AuditRecord& record) POSTRIDER_EXCLUDES(mutex_) {
+    if (!record.piece) return std::nullopt;
+    const MutexLock lock(mutex_);
+    Change* change = find(record);
+    if (change == nullptr) {
+      if (changes_.size() == most) changes_.pop_front();
+      change = &changes_.emplace_back(Change{.who = record.who, .piece = *record.piece});
+      change->piece.events = 0;
+    }
+    change->piece.events += record.piece->events;
+    return Sum{change->piece.text(change->piece.events), change->written};
+  }
+  void written(const AuditRecord& record, const std::string& what) POSTRIDER_EXCLUDES(mutex_) {
+    const MutexLock lock(mutex_);
+    if (Change* const change = find(record)) change->written = what;
+  }
+
+ private:
+  struct Change {
+    std::string who{};
+    AuditPiece piece{};  ///< with the events of all
+    std::optional<std::string> written{};
+  };
+  static constexpr std::size_t most = 256;
+
+  Change* find(const AuditRecord& record) POSTRIDER_REQUIRES(mutex_) {
+    const auto found = std::find_if(changes_.begin(), changes_.end(), [&](const Change& one) {
+      return one.who == record.who && one.piece.action == record.piece->action &&
+             one.piece.verb == record.piece->verb && one.piece.of == record.piece->of;
+    });
+    return found == changes_.end() ? nullptr : &*found;
+  }
+
+  Mutex mutex_;
+  std::deque<Change> changes_ POSTRIDER_GUARDED_BY(mutex_);
+};
+
 }  // namespace
 
 std::vector<ApiRoute> audit_routes() {
@@ -50,14 +101,23 @@ std::vector<ApiRoute> audit_routes() {
 }
 
 std::function<void(const AuditRecord&)> audit_writer(std::function<Storage*()> storage, LogCallback log) {
-  return [storage = std::move(storage), log = std::move(log)](const AuditRecord& record) {
-    const std::string text = record.who + ": " + record.what;
+  const auto sums = std::make_shared<PieceSums>();
+  return [storage = std::move(storage), log = std::move(log), sums](const AuditRecord& record) {
+    const std::optional<PieceSums::Sum> sum = sums->add(record);
+    const std::string& what = sum ? sum->what : record.what;
+    const std::string text = record.who + ": " + what;
     log(LogLevel::info, "postrider: audit: " + text);
     try {
       Storage* const database = storage();
       if (database == nullptr) throw Error(ErrorCode::unavailable, "the database is gone");
-      const AuditEntry entry{.who = record.who, .what = record.what};
-      database->audit_store().append({&entry, 1});
+      AuditStore& store = database->audit_store();
+      if (sum && sum->written && store.extend(record.who, *sum->written, what)) {
+        sums->written(record, what);
+        return;
+      }
+      const AuditEntry entry{.who = record.who, .what = what};
+      store.append({&entry, 1});
+      if (sum) sums->written(record, what);
     } catch (const std::exception& error) {
       log(LogLevel::error, "postrider: the audit table does not have what this line has: " + text + " (" +
                                what_of(error) + ")");

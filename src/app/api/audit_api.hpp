@@ -12,7 +12,8 @@ namespace postrider::api {
 [[nodiscard]] std::vector<ApiRoute> audit_routes();
 
 /// For ApiHost::audit: writes to the log, and to the database when there is one. A database that refuses is
-/// told of in the log; what was done is done, and its answer is not held back.
+/// told of in the log; what was done is done, and its answer is not held back. Pieces of one change are one
+/// entry, which says after each how far it has come.
 [[nodiscard]] std::function<void(const AuditRecord&)> audit_writer(std::function<Storage*()> storage,
                                                                    LogCallback log);
 

@@ -23,9 +23,9 @@ struct FilterChange {
 };
 
 /// `read` makes a filter of the body, `run(filter, reason, dry_run)` returns how many events there were. What
-/// was changed is audited.
-template <class Read, class Run>
-http::Response change_by_filter(Call& call, const FilterChange& change, Read read, Run run) {
+/// was changed is audited. `more(filter)`, asked before, has further members of the answer.
+template <class Read, class Run, class More>
+http::Response change_by_filter(Call& call, const FilterChange& change, Read read, Run run, More more) {
   constexpr std::array<std::string_view, 3> known{"filter", "dryRun", "reason"};
   const bool has_reason = !change.reason_by.empty();
   const std::span<const std::string_view> members = has_reason ? std::span(known) : std::span(known).first(2);
@@ -38,9 +38,12 @@ http::Response change_by_filter(Call& call, const FilterChange& change, Read rea
   const std::string verb(change.verb);
   const std::string what = " " + std::string(change.of) + ", " + boost::json::serialize(object);
   if (!dry_run) call.tried = verb + what;
+  boost::json::object answer = more(filter);
   const std::int64_t events = run(filter, reason, dry_run);
   if (!dry_run && events > 0) call.done = verb + " " + std::to_string(events) + what;
-  return json_response({{"dryRun", dry_run}, {"events", events}});
+  answer["dryRun"] = dry_run;
+  answer["events"] = events;
+  return json_response(answer);
 }
 
 }  // namespace postrider::api

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <boost/json.hpp>
+#include <set>
 #include <utility>
 
 #include "app/api/counts_json.hpp"
@@ -24,6 +25,9 @@ namespace json = boost::json;
 using http::Method;
 using http::Response;
 
+constexpr std::size_t most_unknown_named = 100;
+constexpr std::size_t most_ids = 10'000;  // that a filter may have
+constexpr std::size_t most_action_bytes = 64;
 constexpr std::size_t grouped_letters = 10'000;
 constexpr std::size_t grouped_chars = 300;
 constexpr std::size_t most_groups = 100;
@@ -179,18 +183,38 @@ OutboxFilter pending_filter(const Members& body) {
   return filter;
 }
 
+/// Of the ids that somebody has named those of which there is no event: typed wrongly, or purged.
+json::object unknown_ids(const Call& call, const FilterList<EventId>& ids) {
+  json::object answer;
+  if (!ids.is_set() || ids.size() > most_ids) return answer;  // so many are refused
+  std::set<EventId> unknown(ids.values().begin(), ids.values().end());
+  for (const EventId& id : call.storage.outbox_search_store().known(ids.values())) unknown.erase(id);
+  json::array named;
+  for (const EventId& id : unknown) {
+    if (named.size() == most_unknown_named) break;
+    named.emplace_back(id.str());
+  }
+  answer["unknown"] = unknown.size();
+  answer["unknownIds"] = std::move(named);
+  return answer;
+}
+
 Response requeue(Call& call) {
-  return change_by_filter(call, {"requeue", "events of the outbox"}, pending_filter,
-                          [&](const OutboxFilter& filter, const std::string& /*reason*/, bool dry_run) {
-                            return admin(call).requeue(filter, dry_run);
-                          });
+  return change_by_filter(
+      call, {"requeue", "events of the outbox"}, pending_filter,
+      [&](const OutboxFilter& filter, const std::string& /*reason*/, bool dry_run) {
+        return admin(call).requeue(filter, dry_run);
+      },
+      [&](const OutboxFilter& filter) { return unknown_ids(call, filter.ids); });
 }
 
 Response cancel(Call& call) {
-  return change_by_filter(call, {"cancel", "events of the outbox", "by "}, pending_filter,
-                          [&](const OutboxFilter& filter, const std::string& reason, bool dry_run) {
-                            return admin(call).cancel(filter, reason, dry_run);
-                          });
+  return change_by_filter(
+      call, {"cancel", "events of the outbox", "by "}, pending_filter,
+      [&](const OutboxFilter& filter, const std::string& reason, bool dry_run) {
+        return admin(call).cancel(filter, reason, dry_run);
+      },
+      [&](const OutboxFilter& filter) { return unknown_ids(call, filter.ids); });
 }
 
 Response groups(Call& call) {
@@ -223,26 +247,45 @@ DeadLetterFilter dead_filter(const Members& body) {
 }
 
 Response replay(Call& call) {
-  constexpr std::array<std::string_view, 5> known{"filter", "dryRun", "rate", "limit", "startInSeconds"};
+  constexpr std::array<std::string_view, 6> known{"filter", "dryRun",         "rate",
+                                                  "limit",  "startInSeconds", "action"};
   const json::object object = json_body(call.request, known);
   const Members body(object, known);
   const DeadLetterFilter filter = dead_filter(body);
   if (body.flag("dryRun").value_or(false)) {
-    return json_response({{"dryRun", true}, {"events", admin(call).count_dead_letters(filter)}});
+    json::object answer = unknown_ids(call, filter.ids);
+    answer["dryRun"] = true;
+    answer["events"] = admin(call).count_dead_letters(filter);
+    return json_response(answer);
   }
   ReplayOptions options;
   options.at_most = static_cast<std::size_t>(body.number("limit", 1, 10'000).value_or(10'000));
   if (const auto rate = body.number("rate", 1, 100'000)) options.rate = static_cast<std::int32_t>(*rate);
   options.start_in = body.seconds("startInSeconds").value_or(Duration::zero());
-  call.tried = "replay dead letters, " + json::serialize(object);
+  const std::optional<std::string> action = body.text("action");
+  if (action && (action->empty() || action->size() > most_action_bytes)) {
+    refuse_invalid("action must have 1 to " + std::to_string(most_action_bytes) + " bytes",
+                   "choose one at random, and send it with each piece of the same change");
+  }
+  json::object shared;  // by all pieces of an action
+  for (const char* const name : {"filter", "rate"}) {
+    if (const json::value* const value = object.if_contains(name)) shared[name] = *value;
+  }
+  const std::string what = "dead letters, " + json::serialize(action ? shared : object);
+  json::object answer = unknown_ids(call, filter.ids);
+  call.tried = "replay " + what;
   const Replayed replayed = admin(call).replay_some(filter, options);
   if (replayed.events > 0) {
-    call.done = "replay " + std::to_string(replayed.events) + " dead letters, " + json::serialize(object);
+    const AuditPiece piece{
+        .action = action.value_or(""), .verb = "replay", .events = replayed.events, .of = what};
+    call.done = piece.text(piece.events);
+    if (action) call.piece = piece;
   }
-  return json_response({{"dryRun", false},
-                        {"events", replayed.events},
-                        {"left", replayed.left},
-                        {"nextStartInSeconds", seconds(replayed.next_in)}});
+  answer["dryRun"] = false;
+  answer["events"] = replayed.events;
+  answer["left"] = replayed.left;
+  answer["nextStartInSeconds"] = seconds(replayed.next_in);
+  return json_response(answer);
 }
 
 Response edit(Call& call) {

@@ -235,6 +235,42 @@ TEST_P(OutboxApiTest, ReplayIsBoundedAndAudited) {
   EXPECT_EQ(get("/api/outbox/counts").at("dead"), 2);
 }
 
+TEST_P(OutboxApiTest, PiecesOfAReplayAreAuditedAlike) {
+  for (int i = 1; i <= 5; ++i) bury("x" + std::to_string(i));
+  const std::string rest = R"("filter":{"type":"Placed"},"rate":1,"action":"a-1"})";
+  EXPECT_EQ(post("/api/outbox/dead/replay", R"({"limit":2,)" + rest).at("events"), 2);
+  EXPECT_EQ(post("/api/outbox/dead/replay", R"({"startInSeconds":2,"limit":3,)" + rest).at("events"), 3);
+  const std::string what = R"( dead letters, {"filter":{"type":"Placed"},"rate":1})";
+  EXPECT_THAT(audited_, ElementsAre("local: replay 2" + what, "local: replay 3" + what));
+  EXPECT_THAT(pieces_, ElementsAre("a-1", "a-1"));
+  EXPECT_THAT(post_problem("/api/outbox/dead/replay", R"({"filter":{},"action":""})"),
+              HasSubstr("action must have 1 to 64 bytes"));
+}
+
+TEST_P(OutboxApiTest, IdsOfWhichThereIsNoEventAreNamed) {
+  publish("p");
+  bury("x");
+  const auto unknown = [&](const std::string& verb, const std::string& body) {
+    return json::serialize(post("/api/outbox/" + verb, body).at("unknownIds"));
+  };
+  for (const std::string verb : {"requeue", "cancel", "dead/replay"}) {
+    const std::string both = R"({"filter":{"ids":["p","x","q","nobody","q"]},"dryRun":true})";
+    EXPECT_EQ(unknown(verb, both), R"(["nobody","q"])") << "whatever becomes of those that there are";
+    EXPECT_EQ(post("/api/outbox/" + verb, both).at("unknown"), 2);
+    EXPECT_FALSE(post("/api/outbox/" + verb, R"({"filter":{"type)" + std::string(verb[0] == 'd' ? "" : "s") +
+                                                 R"(":"Paid"},"dryRun":true})")
+                     .contains("unknown"));
+  }
+  EXPECT_EQ(unknown("cancel", R"({"filter":{"ids":["p","nobody"]}})"), R"(["nobody"])");
+  EXPECT_EQ(unknown("dead/replay", R"({"filter":{"ids":["p","x","nobody"]}})"), R"(["nobody"])");
+  EXPECT_EQ(unknown("cancel", R"({"filter":{"ids":[]}})"), "[]");
+  std::string many = R"({"filter":{"ids":["p")";
+  for (int i = 0; i < 300; ++i) many += ",\"n" + std::to_string(i) + "\"";
+  const json::object answer = post("/api/outbox/requeue", many + "]}}");
+  EXPECT_EQ(answer.at("unknown"), 300);
+  EXPECT_EQ(answer.at("unknownIds").as_array().size(), 100U) << "no answer is as long as one likes";
+}
+
 TEST_P(OutboxApiTest, AReplayNeedsAFilterThatItUnderstands) {
   const auto replay = [&](const char* body) { return post_problem("/api/outbox/dead/replay", body); };
   EXPECT_THAT(replay("{}"), HasSubstr("filter is missing"));

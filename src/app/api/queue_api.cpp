@@ -248,7 +248,8 @@ Response change(Call& call, QueueVerb verb) {
   };
   return change_by_filter(
       call, {name_of(verb), "events of the queue", verb == QueueVerb::cancel ? "cancelled by " : ""},
-      [&](const Members& body) { return body_filter(body, verb == QueueVerb::replay); }, run);
+      [&](const Members& body) { return body_filter(body, verb == QueueVerb::replay); }, run,
+      [](const QueueFilter&) { return json::object(); });
 }
 
 Response projections(Call& call) {

@@ -60,7 +60,7 @@ Response answer(const ApiRoute& route, const ApiHost& host, const http::Request&
   if (route.without_database) return answer_without_database(route, request, *verdict.caller);
   Call call{.request = request, .storage = *storage, .caller = *verdict.caller};
   const auto audit = [&](const std::string& what) {
-    if (!what.empty()) host.audit({Clock::system().now(), verdict.caller->name, what});
+    if (!what.empty()) host.audit({Clock::system().now(), verdict.caller->name, what, call.piece});
   };
   try {
     Response response = route.handler(call);

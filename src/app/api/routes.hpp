@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -18,6 +19,19 @@
 
 namespace postrider::api {
 
+/// A change that several requests make, a piece each, under a name that the caller has chosen: the audit has
+/// one entry of them, with the sum of their events.
+struct AuditPiece {
+  std::string action{};
+  std::string verb{};  ///< "replay"
+  std::int64_t events = 0;
+  std::string of{};  ///< "dead letters, {…}"; the same of all pieces
+
+  [[nodiscard]] std::string text(std::int64_t sum) const {
+    return verb + " " + std::to_string(sum) + " " + of;
+  }
+};
+
 /// One request on its way through a handler.
 struct Call {
   const http::Request& request;
@@ -28,6 +42,8 @@ struct Call {
   /// The same for what is done in several steps, set before the first: when an error ends it, the audit says
   /// that it was tried.
   std::string tried{};
+  /// What `done` says, when it is a piece of a change.
+  std::optional<AuditPiece> piece{};
 };
 
 /// What may be answered instead: the handler throws it.
@@ -51,6 +67,7 @@ struct AuditRecord {
   TimePoint at{};
   std::string who{};
   std::string what{};
+  std::optional<AuditPiece> piece{};  ///< what `what` says, when more may follow
 };
 
 /// What the routes need from the program around them. All may be called from any thread.

@@ -144,7 +144,7 @@ int append(Storage& storage, const StoreOptions& options) {
   return 1;
 }
 
-int print_projections(Storage& storage, const ProjectionCommandOptions& options) {
+int list_projections(Storage& storage, const ProjectionCommandOptions& options) {
   Table table({{"name", "NAME"},
                {"version", "VERSION", true},
                {"status", "STATUS"},
@@ -226,7 +226,7 @@ void add_store_commands(CLI::App& app, Chosen& chosen) {
 
   CLI::App& projections = add_group(app, "projections", "Views that are made of the queue's log");
   when_chosen_on_storage(*projections.add_subcommand("list", "Which there are, and how far they are"), chosen,
-                         std::make_shared<ProjectionCommandOptions>(), print_projections);
+                         std::make_shared<ProjectionCommandOptions>(), list_projections);
   for (const bool pause : {true, false}) {
     auto options = std::make_shared<ProjectionCommandOptions>();
     CLI::App& command = pause ? *projections.add_subcommand("pause", "Stop one, until resume")
@@ -238,7 +238,7 @@ void add_store_commands(CLI::App& app, Chosen& chosen) {
         command, chosen, options, [pause](Storage& storage, const ProjectionCommandOptions& given) {
           ProjectionAdmin admin(storage);
           pause ? admin.pause(given.name, given.version) : admin.resume(given.name, given.version);
-          return print_projections(storage, given);
+          return list_projections(storage, given);
         });
   }
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/api/audit_api.hpp"
+#include "app/api/me_api.hpp"
 #include "app/api/outbox_api.hpp"
 #include "app/api/publish_api.hpp"
 #include "app/api/queue_api.hpp"
@@ -27,6 +28,7 @@ std::vector<api::ApiRoute> management_routes(const ManagementParts& parts) {
   add(api::store_routes(*parts.store));
   add(api::audit_routes());
   add(spill_routes(*parts.spill));
+  all.push_back(api::me_route(all));
   return all;
 }
 

@@ -72,6 +72,7 @@ const std::map<std::string, Role>& table() {
       {"GET /api/store/events", Role::viewer},
       {"GET /api/audit", Role::viewer},
       {"GET /api/spill", Role::viewer},
+      {"GET /api/me", Role::viewer},
   };
   return all;
 }
@@ -173,6 +174,34 @@ TEST_F(ManagementTest, EveryRouteTimesEveryCaller) {
     }
   }
   EXPECT_EQ(audited_, 0) << "none of these requests has changed anything";
+}
+
+TEST_F(ManagementTest, EverybodyIsToldWhatHisRoleReaches) {
+  namespace json = boost::json;
+  const auto me = [&](http::Fields headers) {
+    const http::Response answer =
+        api::ask_router(router_, http::Method::get, "/api/me", {}, std::move(headers));
+    return json::parse(answer.body).as_object();
+  };
+  const auto text = [](const json::value& value) { return std::string(value.as_string().c_str()); };
+  there_ = false;  // not even the database is needed
+  const json::object local = me({});
+  EXPECT_EQ(local.at("name"), "local");
+  EXPECT_EQ(local.at("token"), false);
+  EXPECT_EQ(local.at("role"), "admin");
+  std::size_t changes = 0;
+  for (const auto& [name, role] : table()) changes += role == Role::viewer ? 0 : 1;
+  for (const Role role : {Role::viewer, Role::operator_, Role::admin}) {
+    const json::object answer = me({{"Authorization", "Bearer " + token(role)}});
+    EXPECT_EQ(text(answer.at("role")), to_string(role));
+    EXPECT_EQ(answer.at("token"), true);
+    EXPECT_EQ(answer.at("changes").as_array().size(), changes);
+    for (const json::value& one : answer.at("changes").as_array()) {
+      const Role needed = table().at(text(one.at("method")) + " " + text(one.at("path")));
+      EXPECT_EQ(text(one.at("role")), to_string(needed)) << one;
+      EXPECT_EQ(one.at("allowed").as_bool(), role >= needed) << one;
+    }
+  }
 }
 
 TEST_F(ManagementTest, WhatOnlyLooksIsForViewersAndWhatChangesIsNot) {

@@ -37,6 +37,14 @@ class ContentTest : public ::testing::Test {
         {.method = Method::get, .pattern = "/hello", .handler = [](const Request&, const Reply& reply) {
            reply({.body = "hello", .content_type = "text/plain"});
          }});
+    for (const Method method : {Method::post, Method::remove}) {
+      router.add({.method = method,
+                  .pattern = "/verb",
+                  .lane = Lane::write,
+                  .handler = [](const Request& request, const Reply& reply) {
+                    reply({.body = "done" + request.body, .content_type = "text/plain"});
+                  }});
+    }
     router.add({.method = Method::post,
                 .pattern = "/guarded",
                 .lane = Lane::write,
@@ -158,6 +166,39 @@ TEST_F(ContentTest, OptionsAreToldByTheMethodThatIsRefused) {
   const HttpAnswer answer = SocketClient(server_->port()).ask("OPTIONS", "/hello").value();
   EXPECT_EQ(answer.status, 405);
   EXPECT_EQ(answer.header("Allow"), "GET, HEAD");
+}
+
+TEST_F(ContentTest, AnEmptyObjectIsTakenForNoBody) {
+  SocketClient client(server_->port());
+  for (const char* body : {"", "{}", " {\r\n\t} \n"}) {
+    const HttpAnswer answer = client.ask("POST", "/verb", body).value();
+    EXPECT_EQ(answer.status, 200) << body;
+    EXPECT_EQ(answer.body, "done") << "handlers do not see it";
+  }
+  client.send("DELETE /verb HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n");
+  EXPECT_EQ(client.answer().value().status, 200) << "whatever type it is said to have";
+  EXPECT_EQ(client.ask("POST", "/verb").value().status, 200) << "over one connection";
+}
+
+TEST_F(ContentTest, AnyOtherBodyThatIsNotExpectedIsRefused) {
+  const auto verb = [&](const std::string& body) {
+    return SocketClient(server_->port()).ask("POST", "/verb", body).value();
+  };
+  for (const char* body : {"{\"a\":1}", "[]", "null", " ", "{}{}", "{", "\"{}\""}) {
+    const HttpAnswer answer = verb(body);
+    EXPECT_EQ(answer.status, 400) << body;
+    EXPECT_THAT(answer.body, HasSubstr("\"code\":\"no-body-expected\"")) << body;
+    EXPECT_THAT(answer.body, HasSubstr("send it without one; {} is taken for none")) << body;
+  }
+  const HttpAnswer large = verb("{\"reason\":\"" + std::string(100, 'x') + "\"}");
+  EXPECT_EQ(large.status, 413);
+  EXPECT_THAT(large.body, HasSubstr("{} is taken for none"));
+  SocketClient chunked(server_->port());
+  chunked.send("POST /verb HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+  chunked.send("80\r\n{" + std::string(0x7e, ' ') + "}\r\n0\r\n\r\n");
+  EXPECT_EQ(chunked.answer().value().status, 413) << "not announced, but noticed";
+  const auto asked = SocketClient(server_->port()).ask("GET", "/hello", {}, "Content-Length: 2\r\n");
+  EXPECT_EQ(asked.value().status, 413) << "who only asks changes nothing";
 }
 
 }  // namespace

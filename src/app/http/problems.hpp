@@ -9,14 +9,17 @@
 
 namespace postrider::http {
 
+/// A body where none belongs.
+[[nodiscard]] inline Problem no_body_expected(int status) {
+  return {.status = status,
+          .code = "no-body-expected",
+          .detail = "this request takes no body",
+          .hint = "send it without one; {} is taken for none where something is changed"};
+}
+
 /// A body beyond its route's limit.
 [[nodiscard]] inline Problem too_large(std::size_t limit) {
-  if (limit == 0) {
-    return {.status = 413,
-            .code = "no-body-expected",
-            .detail = "this request takes no body",
-            .hint = "send it without Content-Length and Transfer-Encoding"};
-  }
+  if (limit == 0) return no_body_expected(413);
   return {.status = 413,
           .code = "body-too-large",
           .detail = "a body here has at most " + std::to_string(limit) + " bytes, unpacked",

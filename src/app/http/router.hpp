@@ -47,7 +47,9 @@ struct Route {
   Method method = Method::get;  ///< `get` answers HEAD, too
   std::string pattern;          ///< "/v1/events/{id}"
   Lane lane = Lane::read;
-  std::size_t body_limit = 0;  ///< bytes, unpacked; 0: the request has no body
+  /// Bytes, unpacked. 0: the request has no body; but whoever sends {} with other methods than GET, as some
+  /// clients always do, means none.
+  std::size_t body_limit = 0;
   /// Asked when the header is there and before the body is read, on the thread that reads sockets: why the
   /// request is refused, if it is. Not for requests without a body, which their handler refuses as well.
   std::function<std::optional<Problem>(const Request& request)> admit{};

@@ -51,7 +51,7 @@ Session::~Session() {
 void Session::start() {
   net::post(stream_.get_executor(), [self = shared_from_this()] {
     if (self->stream_.has_tls()) {
-      self->shake_hands();
+      self->listen_for_tls();
     } else {
       self->wait_for_request();
     }
@@ -75,15 +75,39 @@ void Session::cut() {
   });
 }
 
-void Session::shake_hands() {
+void Session::listen_for_tls() {
+  constexpr char handshake_record = 0x16;
   stream_.expires_after(shared_.options.header_timeout);
-  stream_.async_handshake([self = shared_from_this()](beast::error_code error) {
-    if (error) {
-      self->close();
-    } else {
-      self->wait_for_request();
-    }
-  });
+  stream_.async_read_undeciphered(
+      buffer_.prepare(1), [self = shared_from_this()](beast::error_code error, std::size_t bytes) {
+        self->buffer_.commit(bytes);
+        if (error) {
+          self->close();
+        } else if (*static_cast<const char*>(self->buffer_.data().data()) == handshake_record) {
+          self->shake_hands();
+        } else {
+          self->refuse_plain_text();
+        }
+      });
+}
+
+void Session::shake_hands() {
+  stream_.async_handshake(buffer_.data(),
+                          [self = shared_from_this()](beast::error_code error, std::size_t /*used*/) {
+                            self->buffer_.clear();
+                            if (error) {
+                              self->close();
+                            } else {
+                              self->wait_for_request();
+                            }
+                          });
+}
+
+void Session::refuse_plain_text() {
+  stream_.do_without_tls();
+  write({.status = 400,
+         .body = "this port speaks HTTPS: ask again with https://\n",
+         .content_type = "text/plain"});
 }
 
 void Session::wait_for_request() {
@@ -152,7 +176,7 @@ void Session::parse() {
     finish({});
   } else if (in_header && parsed_ + buffer_.size() > shared_.options.header_bytes) {
     finish(http::error::header_limit);
-  } else if (!in_header && parsed_ > shared_.options.header_bytes + wire_bytes(route_->body_limit)) {
+  } else if (!in_header && parsed_ > shared_.options.header_bytes + wire_bytes(readable_bytes())) {
     finish(http::error::body_limit);
   } else if (buffer_.size() > read_buffer_bytes - read_bytes) {
     finish(http::error::bad_chunk);  // a line without end
@@ -179,7 +203,7 @@ void Session::on_header(beast::error_code error) {
     refuse(*problem);
     return;
   }
-  parser_->body_limit(route_->body_limit);
+  parser_->body_limit(readable_bytes());
   stream_.expires_after(shared_.options.body_timeout);
   const std::string_view expect = view(parser_->get()[http::field::expect]);
   if (expect.empty() || buffer_.size() > 0) {
@@ -209,6 +233,10 @@ void Session::on_body(beast::error_code error) {
   }
   auto& message = parser_->get();
   request_.body = std::move(message.body().text);
+  if (const std::optional<Problem> problem = check_no_body()) {
+    refuse(*problem);
+    return;
+  }
   keep_alive_ = message.version() == 11 && message.keep_alive();
   stream_.expires_never();  // from here on `timer_` counts
   dispatch();

@@ -106,7 +106,10 @@ class Session : public std::enable_shared_from_this<Session> {
   using Parser = beast::http::request_parser<BudgetBody>;
   using Outgoing = beast::http::response<beast::http::string_body>;
 
+  /// Tells clients that do not speak TLS that they should, and the others welcome.
+  void listen_for_tls();
   void shake_hands();
+  void refuse_plain_text();
   void wait_for_request();
   void read_header();
   /// Takes apart what has arrived, and reads on until the header, or the body after it, is whole.
@@ -118,6 +121,10 @@ class Session : public std::enable_shared_from_this<Session> {
   [[nodiscard]] std::optional<Problem> check_source(const std::optional<std::string>& authority) const;
   [[nodiscard]] std::optional<Problem> find_route();
   [[nodiscard]] std::optional<Problem> check_content();
+  /// Bytes that are read, of whatever the client says is the body.
+  [[nodiscard]] std::size_t readable_bytes() const;
+  /// Of a request that is there whole: a body that stands where none belongs must mean nothing, and is gone.
+  [[nodiscard]] std::optional<Problem> check_no_body();
   void send_continue();
   void on_body(beast::error_code error);
   void dispatch();

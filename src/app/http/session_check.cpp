@@ -151,7 +151,7 @@ std::optional<Problem> Session::find_route() {
 std::optional<Problem> Session::check_content() {
   const auto& head = parser_->get();
   const boost::optional<std::uint64_t> length = parser_->content_length();
-  if (length && *length > route_->body_limit) return too_large(route_->body_limit);
+  if (length && *length > readable_bytes()) return too_large(route_->body_limit);
   if (route_->body_limit > 0) {
     if (head.count(http::field::content_type) > 1 || !is_json(view(head[http::field::content_type]))) {
       return Problem{.status = 415,
@@ -177,6 +177,23 @@ std::optional<Problem> Session::check_content() {
                    .detail = "only 100-continue can be expected",
                    .hint = "leave the header Expect out"};
   }
+  return std::nullopt;
+}
+
+std::size_t Session::readable_bytes() const {
+  constexpr std::size_t empty_object_bytes = 64;  // spaces and line breaks, too
+  if (route_->body_limit > 0 || route_->method == Method::get) return route_->body_limit;
+  return empty_object_bytes;
+}
+
+std::optional<Problem> Session::check_no_body() {
+  if (route_->body_limit > 0 || request_.body.empty()) return std::nullopt;
+  std::string said;
+  for (const char c : request_.body) {
+    if (std::string_view(" \t\r\n").find(c) == std::string_view::npos) said += c;
+  }
+  if (said != "{}") return no_body_expected(400);
+  request_.body.clear();
   return std::nullopt;
 }
 

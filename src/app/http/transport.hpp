@@ -50,11 +50,18 @@ class Transport {
       tcp_.async_write_some(buffers, std::forward<Handler>(handler));
     }
   }
-  /// `handler(error)`; with TLS only.
-  template <class Handler>
-  void async_handshake(Handler&& handler) {
-    tls_->async_handshake(Tls::server, std::forward<Handler>(handler));
+  /// What a client with TLS sends before its handshake, as it comes.
+  template <class Buffers, class Handler>
+  void async_read_undeciphered(const Buffers& buffers, Handler&& handler) {
+    tcp_.async_read_some(buffers, std::forward<Handler>(handler));
   }
+  /// With what has been read of it already. `handler(error, used)`; with TLS only.
+  template <class Buffers, class Handler>
+  void async_handshake(const Buffers& begun, Handler&& handler) {
+    tls_->async_handshake(Tls::server, begun, std::forward<Handler>(handler));
+  }
+  /// For a client that does not speak it; before the handshake only.
+  void do_without_tls() { tls_.reset(); }
   /// Says goodbye; with TLS only.
   template <class Handler>
   void async_shutdown(Handler&& handler) {

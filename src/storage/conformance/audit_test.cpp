@@ -58,6 +58,25 @@ TEST_P(AuditVerbs, FiltersByWhoAndWhen) {
   EXPECT_THAT(list({.until = start + 10s}), ElementsAre("1"));
 }
 
+TEST_P(AuditVerbs, TheEntryOfAChangeThatGoesOnSaysHowFarItHasCome) {
+  note("ada", "replay 500");
+  note("ada", "replay 500");
+  note("bob", "replay 500");
+  clock_.advance(1s);
+  EXPECT_TRUE(store().extend("ada", "replay 500", "replay 1000"));
+  EXPECT_THAT(list(), ElementsAre("replay 500", "replay 1000", "replay 500")) << "the newest of hers";
+  EXPECT_EQ(store().list({}).at(1).at, clock_.now() - 1s) << "it began then";
+  EXPECT_FALSE(store().extend("ada", "replay 501", "replay 1000"));
+  EXPECT_FALSE(store().extend("eve", "replay 500", "nothing"));
+  EXPECT_EQ(list().size(), 3U);
+  std::string umlauts;
+  for (int i = 0; i < 3000; ++i) umlauts += "ü";
+  note("cleo\xff", "1 " + umlauts);
+  EXPECT_TRUE(store().extend("cleo\xff", "1 " + umlauts, "2 " + umlauts)) << "cut as it was";
+  EXPECT_EQ(utf8_length(list().front()), AuditEntry::what_chars);
+  EXPECT_EQ(list().front().substr(0, 2), "2 ");
+}
+
 TEST_P(AuditVerbs, StrangeTextsAreWrittenDownAllTheSame) {
   std::string umlauts;
   for (int i = 0; i < 3000; ++i) umlauts += "ü";

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "storage/conformance/queue_rows.hpp"
@@ -34,6 +35,12 @@ struct Ask {
   Duration lease = 30s;
   std::vector<std::string> without{};
 };
+
+/// What the handlers of an event may have said.
+inline const std::vector<HandlerResult> three_results{
+    {.handler = "mail"},
+    {.handler = "bill", .verdict = HandlerVerdict::transient_error, .failed = Attempt{5}, .error = "busy"},
+    {.handler = "shïp", .verdict = HandlerVerdict::unrecoverable_error, .error = "no such \"land\" 🏝\n"}};
 
 class QueueConformance : public StoreConformance {
  protected:
@@ -192,6 +199,8 @@ class QueueConformance : public StoreConformance {
     }
     return found;
   }
+  /// What must not have changed after something that was refused.
+  auto all_rows() { return std::tuple(queue_rows(), log_rows(), state_rows()); }
   /// The names in the log, by number.
   std::vector<std::string> logged() {
     std::vector<std::string> names;

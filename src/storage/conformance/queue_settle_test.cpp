@@ -3,9 +3,7 @@
 #include <set>
 #include <thread>
 
-#include "core/utf8.hpp"
 #include "storage/conformance/queue_fixture.hpp"
-#include "storage/outbox_store.hpp"
 
 namespace postrider::conformance {
 namespace {
@@ -19,15 +17,8 @@ class QueueSettle : public QueueConformance {
   static Settlement finalized(const Claim& claim) {
     return {.claim = claim, .kind = SettlementKind::finalize};
   }
-  /// What must not have changed after a settlement that was refused.
-  auto everything() { return std::tuple(queue_rows(), log_rows(), state_rows()); }
 };
 POSTRIDER_FOR_EACH_BACKEND(QueueSettle);
-
-const std::vector<HandlerResult> three_results{
-    {.handler = "mail"},
-    {.handler = "bill", .verdict = HandlerVerdict::transient_error, .failed = Attempt{5}, .error = "busy"},
-    {.handler = "shïp", .verdict = HandlerVerdict::unrecoverable_error, .error = "no such \"land\" 🏝\n"}};
 
 TEST_P(QueueSettle, FinalizeMovesTheWholeRowToTheLog) {
   const TimePoint occurred = clock_.now() - 3s + 7us;
@@ -117,12 +108,12 @@ TEST_P(QueueSettle, HazardQ2_FinalizingTwiceIsOneRow) {
   publish("a");
   claim();
   EXPECT_EQ(finalize(held("a"), QueueStatus::completed), Settled::applied);
-  const auto before = everything();
+  const auto before = all_rows();
   clock_.advance(1s);
   EXPECT_EQ(finalize(held("a"), QueueStatus::failed), Settled::repeated);
   EXPECT_EQ(retry("a", 1s), Settled::repeated);
   EXPECT_EQ(release("a"), Settled::repeated);
-  EXPECT_EQ(everything(), before);
+  EXPECT_EQ(all_rows(), before);
 }
 
 TEST_P(QueueSettle, HazardQ1_AStaleClaimIsRefused) {
@@ -131,11 +122,11 @@ TEST_P(QueueSettle, HazardQ1_AStaleClaimIsRefused) {
   const Claim old = held("a");
   clock_.advance(30s);
   claim({.owner = "n2"});
-  const auto before = everything();
+  const auto before = all_rows();
   EXPECT_EQ(finalize(old, QueueStatus::failed, three_results), Settled::stale);
   EXPECT_EQ(retry(old, 1s, three_results), Settled::stale);
   EXPECT_EQ(release(old), Settled::stale);
-  EXPECT_EQ(everything(), before) << "nothing was written";
+  EXPECT_EQ(all_rows(), before) << "nothing was written";
   EXPECT_EQ(finalize("a"), Settled::applied);
   EXPECT_EQ(finalize(old), Settled::stale) << "also when the other one has finished";
   EXPECT_EQ(retry(old, 1s, three_results), Settled::stale);
@@ -158,93 +149,6 @@ TEST_P(QueueSettle, AnEndedLeaseThatNobodyTookIsStillSettled) {
   claim();
   clock_.advance(1h);
   EXPECT_EQ(finalize("a"), Settled::applied);
-}
-
-TEST_P(QueueSettle, RetryComesBackAfterItsDelayWithItsStates) {
-  publish("a");
-  claim();
-  const TimePoint started = clock_.now();
-  clock_.advance(1s);
-  EXPECT_EQ(retry(held("a"), 5s, three_results, "busy"), Settled::applied);
-  const QueueRow after = row("a");
-  EXPECT_EQ(after.status, QueueStatus::pending);
-  EXPECT_EQ(after.available, clock_.now() + 5s);
-  EXPECT_EQ(after.owner, "");
-  EXPECT_FALSE(after.lease_until.has_value());
-  EXPECT_EQ(after.error, "busy");
-  EXPECT_EQ(after.attempts, 1);
-  EXPECT_EQ(after.token, 1);
-  EXPECT_EQ(after.started, started);
-  EXPECT_EQ(updated_at("a"), clock_.now());
-  const std::int64_t id = after.id;
-  EXPECT_THAT(state_rows(),
-              ::testing::UnorderedElementsAre(StateRow{id, three_results[0]}, StateRow{id, three_results[1]},
-                                              StateRow{id, three_results[2]}));
-  clock_.advance(5s - 1us);
-  EXPECT_THAT(claim(), IsEmpty());
-  clock_.advance(1us);
-  const auto claimed = claim_events();
-  ASSERT_EQ(claimed.size(), 1U);
-  EXPECT_EQ(claimed[0].attempts, 2);
-  const HandlerResult done{.handler = "bill", .failed = Attempt{5}};
-  EXPECT_EQ(retry(held("a"), 0s, {done}, ""), Settled::applied);
-  EXPECT_THAT(state_rows(),
-              ::testing::UnorderedElementsAre(StateRow{id, three_results[0]}, StateRow{id, done},
-                                              StateRow{id, three_results[2]}))
-      << "replaced by handler";
-  EXPECT_EQ(row("a").error, "");
-}
-
-TEST_P(QueueSettle, ARetryGoesToThePlaceOfItsNewTime) {
-  publish_all({"a", "b"});
-  claim({.limit = 1});
-  clock_.advance(1s);
-  retry("a", 0s);
-  EXPECT_THAT(claim(), ElementsAre("b", "a"));
-}
-
-TEST_P(QueueSettle, ReleaseIsAsIfItHadNotBeenClaimed) {
-  publish("first");
-  publish("a", {.priority = 1});
-  const QueueRow before = row("a");
-  claim({.limit = 1});
-  clock_.advance(1s);
-  EXPECT_EQ(release("a"), Settled::applied);
-  QueueRow expected = before;
-  expected.token = 1;  // stays raised
-  expected.started = clock_.now() - 1s;
-  EXPECT_EQ(row("a"), expected);
-  const auto claimed = claim_events();
-  ASSERT_EQ(claimed.size(), 2U);
-  EXPECT_EQ(claimed[0].event->id(), EventId("a")) << "in its old place";
-  EXPECT_EQ(claimed[0].attempts, 1);
-  EXPECT_EQ(claimed[0].claim.token, Token{2});
-}
-
-TEST_P(QueueSettle, AReleaseMayBringADelay) {
-  publish("a");
-  claim();
-  EXPECT_EQ(settle({.claim = held("a"), .kind = SettlementKind::release, .delay = 5s}), Settled::applied);
-  EXPECT_EQ(row("a").attempts, 0);
-  clock_.advance(5s - 1us);
-  EXPECT_THAT(claim(), IsEmpty());
-  clock_.advance(1us);
-  EXPECT_THAT(claim(), ElementsAre("a"));
-}
-
-TEST_P(QueueSettle, WhatWasGivenBackCannotBeGivenBackAgain) {
-  publish_all({"released", "retried"});
-  claim();
-  release("released");
-  retry("retried", 5s);
-  const auto before = everything();
-  clock_.advance(1s);
-  for (const char* name : {"released", "retried"}) {
-    EXPECT_EQ(release(name), Settled::repeated) << "attempts must not fall again";
-    EXPECT_EQ(retry(held(name), 1h, three_results), Settled::repeated);
-    EXPECT_EQ(finalize(name), Settled::stale) << "it is anybody's now";
-  }
-  EXPECT_EQ(everything(), before);
 }
 
 TEST_P(QueueSettle, AMixedBatchIsAnsweredInItsOrder) {
@@ -333,31 +237,6 @@ TEST_P(QueueSettle, StaleOnesInALargeBatchHoldUpNobody) {
   EXPECT_EQ(*numbers.rbegin(), static_cast<std::int64_t>(numbers.size()));
 }
 
-TEST_P(QueueSettle, LongErrorsAreCutOnACharacter) {
-  publish_all({"a", "b"});
-  claim();
-  std::string error;
-  for (std::size_t i = 0; i < max_error_chars + 1; ++i) error += "é";
-  const HandlerResult failed{
-      .handler = "h", .verdict = HandlerVerdict::transient_error, .failed = Attempt{1}, .error = error};
-  retry(held("a"), 0s, {failed}, error);
-  EXPECT_EQ(row("a").error, error.substr(0, 2 * max_error_chars));
-  EXPECT_EQ(state_rows().at(0).result.error, error.substr(0, 2 * max_error_chars));
-  finalize(held("b"), QueueStatus::failed, {failed});
-  EXPECT_EQ(logged("b").results.at(0).error, error.substr(0, 2 * max_error_chars));
-}
-
-TEST_P(QueueSettle, WhatIsNoTextIsRepaired) {
-  publish("a");
-  claim();
-  const std::string broken("a\0b\xff", 4);
-  const HandlerResult failed{
-      .handler = "h", .verdict = HandlerVerdict::transient_error, .failed = Attempt{1}, .error = broken};
-  EXPECT_EQ(retry(held("a"), 0s, {failed}, broken), Settled::applied);
-  EXPECT_EQ(row("a").error, utf8_repaired(broken));
-  EXPECT_EQ(state_rows().at(0).result.error, utf8_repaired(broken));
-}
-
 TEST_P(QueueSettle, InTheCallersTransactionItHappensWithIt) {
   publish_all({"a", "b"});
   claim();
@@ -392,14 +271,14 @@ TEST_P(QueueSettle, InTheCallersTransactionAStaleClaimIsRefusedToo) {
   const Claim old = held("a");
   clock_.advance(30s);
   claim({.owner = "n2"});
-  const auto before = everything();
+  const auto before = all_rows();
   {
     Transaction tx = storage().begin();
     EXPECT_EQ(store().settle(tx, {.claim = old}), Settled::stale);
     EXPECT_EQ(store().settle(tx, {.claim = {QueueId{4711}, Token{1}}}), Settled::unknown);
     tx.commit();
   }
-  EXPECT_EQ(everything(), before);
+  EXPECT_EQ(all_rows(), before);
 }
 
 TEST_P(QueueSettle, AnEndedOrForeignTransactionIsRefused) {

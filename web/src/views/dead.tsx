@@ -2,10 +2,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { api, ApiError, noAnswer, type DeadFilter, type DeadGroup, type Query } from '../api';
 import { count, duration, plural } from '../format';
-import { usePages, useResource } from '../hooks';
+import { away, usePages, useResource } from '../hooks';
 import { go, query as address, to } from '../router';
 import { Table, type Column } from '../table';
-import { Ago, announce, Card, Dialog, Empty, Field, Loading, Page, Problem } from '../ui';
+import { ActButton, Ago, announce, Card, Dialog, Empty, Field, Loading, Page, Problem } from '../ui';
 import { deadColumns, PagesFoot, searchFields, useSearch } from './events';
 
 const slice = 500;
@@ -16,6 +16,9 @@ interface Progress {
   ends?: 'finished' | 'stopped';
   seconds: number; // until the last of them falls due
 }
+
+/// Also where there is no crypto.randomUUID: a page over plain HTTP.
+const randomName = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /// Brings them back in slices, so that there is progress to see and a way to stop. `total` is what the dry run
 /// said: events that die again on the way are not taken twice.
@@ -28,6 +31,7 @@ async function replay(
 ): Promise<Progress> {
   let done = 0;
   let start: number | undefined;
+  const action = randomName(); // one line of the audit for all slices
   const began = performance.now();
   while (done < total && !stopped()) {
     // Slices follow one another at the chosen pace; the time that passed counts.
@@ -35,6 +39,7 @@ async function replay(
     const answer = await api.replayDead({
       filter,
       rate,
+      action,
       limit: Math.min(slice, total - done),
       startInSeconds: rate && start !== undefined ? Math.max(0, start - passed) : undefined,
     });
@@ -182,6 +187,8 @@ export function DeadView({ query }: { query: URLSearchParams }) {
   const filter = Object.fromEntries(Object.entries(search.given).filter(([, value]) => value)) as DeadFilter;
   const choose = (wanted: DeadFilter) =>
     go(address(Object.fromEntries(searchFields.map(([name]) => [name, wanted[name] ?? '']))));
+  // Told once, below, when the server has no dead letters, or cannot read them.
+  const missing = pages.error !== null && (pages.error.problem.status === 404 || away(pages.error));
   const none = !search.any && pages.rows.length === 0 && !pages.loading && !pages.error;
   return (
     <Page title="Dead letters" lead="Events that were given up, by the error they died of.">
@@ -198,7 +205,7 @@ export function DeadView({ query }: { query: URLSearchParams }) {
         <Empty title="No dead letter">Nothing to do: every event was delivered, or is still being tried.</Empty>
       ) : (
         <>
-          {pages.error?.problem.status !== 404 && (
+          {!missing && (
             <Card title="By error">
               <Groups reloads={reloads} choose={choose} />
             </Card>
@@ -206,9 +213,9 @@ export function DeadView({ query }: { query: URLSearchParams }) {
           <Card
             title={search.any ? 'Selected' : 'All'}
             aside={
-              <button type="button" class="primary" disabled={pages.rows.length === 0} onClick={() => setReplaying(true)}>
+              <ActButton needs="/api/outbox/dead/replay" class="primary" disabled={pages.rows.length === 0} onClick={() => setReplaying(true)}>
                 Replay {search.any ? 'selected' : 'all'}…
-              </button>
+              </ActButton>
             }
           >
             <form class="filters" role="search" onSubmit={search.submit}>

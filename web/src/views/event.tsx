@@ -5,7 +5,7 @@ import { count, plural, shellQuoted, time } from '../format';
 import { useResource } from '../hooks';
 import { Headers, Payload } from '../payload';
 import { Link, to } from '../router';
-import { Badge, Card, CopyButton, Loading, Page, Problem, Time, useConfirm } from '../ui';
+import { ActButton, Badge, Card, CopyButton, Loading, Page, Problem, Time, useConfirm } from '../ui';
 import { OutboxVerbButton } from './verbs';
 
 export interface Step {
@@ -127,8 +127,8 @@ export function EventView({ id }: { id: string }) {
         event && (
           <>
             {event.status === 'DEAD' && (
-              <button
-                type="button"
+              <ActButton
+                needs="/api/outbox/dead/replay"
                 class="primary"
                 onClick={() =>
                   ask({
@@ -144,7 +144,7 @@ export function EventView({ id }: { id: string }) {
                 }
               >
                 Replay
-              </button>
+              </ActButton>
             )}
             {pending && canBeRequeued(event) && <OutboxVerbButton verb="requeue" filter={{ ids: [id] }} then={reload} ask={ask} />}
             {pending && <OutboxVerbButton verb="cancel" filter={{ ids: [id] }} then={reload} ask={ask} />}

@@ -5,9 +5,12 @@ import { Chart } from '../chart';
 import { count, duration } from '../format';
 import { lagOf, remember } from '../history';
 import { useResource } from '../hooks';
+import { useRefusal } from '../rights';
 import { Link, to } from '../router';
-import { Ago, Badge, Card, Field, Figure, Loading, Page, Problem, Time, useConfirm } from '../ui';
-import { pairVerb } from './topics';
+import { ActButton, Ago, announce, Badge, Card, Field, Figure, Loading, Page, Problem, Time, useConfirm } from '../ui';
+import { pairRoute, pairVerb } from './topics';
+
+const rewindRoute = pairRoute('rewind');
 
 export function PairView({ topic, publisher }: { topic: string; publisher: string }) {
   const { data: pair, error, reload } = useResource(
@@ -23,10 +26,12 @@ export function PairView({ topic, publisher }: { topic: string; publisher: strin
   }, [pair]);
   const wanted = /^\d+$/.test(position.trim()) ? Number(position.trim()) : null;
   const name = `${topic} → ${publisher}`;
+  const refused = useRefusal(rewindRoute);
 
   const rewind = (event: Event) => {
     event.preventDefault();
-    if (!pair || wanted === null) return;
+    if (refused) announce(refused, true); // Enter in the field
+    if (!pair || wanted === null || refused) return;
     const again = Math.max(0, pair.lastPosition - wanted);
     const skipped = Math.max(0, wanted - pair.lastPosition);
     ask({
@@ -58,8 +63,8 @@ export function PairView({ topic, publisher }: { topic: string; publisher: strin
         pair && (
           <>
             {pair.status === 'ACTIVE' ? (
-              <button
-                type="button"
+              <ActButton
+                needs={pairRoute('pause')}
                 onClick={() =>
                   ask({
                     title: 'Pause this pair?',
@@ -74,14 +79,14 @@ export function PairView({ topic, publisher }: { topic: string; publisher: strin
                 }
               >
                 Pause
-              </button>
+              </ActButton>
             ) : (
-              <button type="button" class="primary" onClick={() => void pairVerb(pair, 'resume', reload)}>
+              <ActButton needs={pairRoute('resume')} class="primary" onClick={() => void pairVerb(pair, 'resume', reload)}>
                 Resume
-              </button>
+              </ActButton>
             )}
-            <button
-              type="button"
+            <ActButton
+              needs={pairRoute('reset')}
               onClick={() =>
                 ask({
                   title: 'Forget its errors?',
@@ -96,7 +101,7 @@ export function PairView({ topic, publisher }: { topic: string; publisher: strin
               }
             >
               Reset errors
-            </button>
+            </ActButton>
           </>
         )
       }
@@ -155,9 +160,9 @@ export function PairView({ topic, publisher }: { topic: string; publisher: strin
                 onInput={setPosition}
                 placeholder={`0 to ${pair.head}`}
               />
-              <button type="submit" class="danger" disabled={wanted === null}>
+              <ActButton needs={rewindRoute} type="submit" class="danger" disabled={wanted === null}>
                 Rewind…
-              </button>
+              </ActButton>
             </form>
             <p class="muted">0 begins with the first event of the store.</p>
           </Card>

@@ -6,9 +6,10 @@ import { count, plural } from '../format';
 import { usePages } from '../hooks';
 import { Link, to } from '../router';
 import { Table, type Column } from '../table';
-import { Card, Empty, Loading, Page, Problem, Time, useConfirm } from '../ui';
+import { ActButton, Card, Empty, Loading, Page, Problem, Time, useConfirm } from '../ui';
 import { PagesFoot } from './events';
 import { StoredEventCard } from './store';
+import { pairRoute } from './topics';
 
 const columns: Column<RelayDeadLetter>[] = [
   { title: 'Position', number: true, cell: (letter) => count(letter.position) },
@@ -64,14 +65,14 @@ export function PairDeadView({ topic, publisher }: { topic: string; publisher: s
         <button type="button" class="small" aria-label={`Show dead letter at ${letter.position}`} onClick={() => setChosen(letter)}>
           Show
         </button>
-        <button
-          type="button"
+        <ActButton
+          needs={pairRoute('dead/discard')}
           class="small"
-          aria-label={`Discard up to ${letter.position}`}
+          label={`Discard up to ${letter.position}`}
           onClick={() => void discard(letter.position)}
         >
           Discard to here
-        </button>
+        </ActButton>
       </span>
     ),
   };
@@ -86,9 +87,9 @@ export function PairDeadView({ topic, publisher }: { topic: string; publisher: s
             Refresh
           </button>
           {last && (
-            <button type="button" class="danger" onClick={() => void discard(last.position)}>
+            <ActButton needs={pairRoute('dead/discard')} class="danger" onClick={() => void discard(last.position)}>
               {pages.more ? 'Discard those listed…' : 'Discard all…'}
-            </button>
+            </ActButton>
           )}
         </>
       }

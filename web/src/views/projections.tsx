@@ -3,7 +3,7 @@ import { api, ApiError, type Projection } from '../api';
 import { count, duration } from '../format';
 import { useResource } from '../hooks';
 import { Table, type Column } from '../table';
-import { announce, Badge, Empty, Loading, Page, Problem } from '../ui';
+import { ActButton, announce, Badge, Empty, Loading, Page, Problem } from '../ui';
 
 export function ProjectionsView() {
   const { data, error, reload } = useResource((signal) => api.projections(signal), ['projections'], 2000);
@@ -31,9 +31,9 @@ export function ProjectionsView() {
       cell: (one) => {
         const verb = one.status === 'ACTIVE' ? 'pause' : 'resume';
         return (
-          <button type="button" class="small" aria-label={`${verb} ${one.name} ${one.version}`} onClick={() => void change(one, verb)}>
+          <ActButton needs={`/api/projections/{name}/${verb}`} class="small" label={`${verb} ${one.name} ${one.version}`} onClick={() => void change(one, verb)}>
             {verb === 'pause' ? 'Pause' : 'Resume'}
-          </button>
+          </ActButton>
         );
       },
     },

@@ -82,6 +82,7 @@ export function QueueVerbButton({ verb, filter, of, ...shared }: {
   return (
     <VerbButton
       {...shared}
+      needs={`/api/queue/${verb}`}
       words={words}
       run={(dryRun) => api.queueVerb(verb, { filter, dryRun })}
       label={of === undefined ? undefined : `${words.button} ${of}`}
@@ -134,7 +135,7 @@ export function QueueView({ query }: { query: URLSearchParams }) {
   return (
     <Page title="Queue" lead="Events for the handlers of this application.">
       {dialog}
-      {counts.error && counts.error.problem.status !== 404 && <Problem error={counts.error} retry={counts.reload} what="The counts cannot be read" />}
+      {counts.error && counts.error.problem.status !== 404 && !pages.error && <Problem error={counts.error} retry={counts.reload} what="The counts cannot be read" />}
       {data && (
         <dl class="figures" aria-live="polite">
           <Figure label="Waiting" value={count(data.pending)} note={data.oldestPendingSeconds > 0 ? `oldest ${duration(data.oldestPendingSeconds)}` : 'none overdue'} />

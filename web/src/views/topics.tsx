@@ -6,8 +6,11 @@ import { remember } from '../history';
 import { useResource } from '../hooks';
 import { go, Link, query as address, to } from '../router';
 import { Table, type Column } from '../table';
-import { Ago, Badge, Empty, Field, Loading, Page, Problem, useConfirm, announce } from '../ui';
+import { ActButton, Ago, Badge, Empty, Field, Loading, Page, Problem, useConfirm, announce } from '../ui';
 import { ApiError } from '../api';
+
+/// As the server names the route.
+export const pairRoute = (verb: string) => `/api/topics/{topic}/publishers/{publisher}/${verb}`;
 
 export async function pairVerb(pair: Pair, verb: 'pause' | 'resume' | 'reset', then: () => void): Promise<void> {
   try {
@@ -45,10 +48,10 @@ export function TopicsView({ query }: { query: URLSearchParams }) {
       title: 'Action',
       cell: (pair) =>
         pair.status === 'ACTIVE' ? (
-          <button
-            type="button"
+          <ActButton
+            needs={pairRoute('pause')}
             class="small"
-            aria-label={`Pause ${pair.topic} to ${pair.publisher}`}
+            label={`Pause ${pair.topic} to ${pair.publisher}`}
             onClick={() =>
               ask({
                 title: 'Pause this pair?',
@@ -63,16 +66,16 @@ export function TopicsView({ query }: { query: URLSearchParams }) {
             }
           >
             Pause
-          </button>
+          </ActButton>
         ) : (
-          <button
-            type="button"
+          <ActButton
+            needs={pairRoute('resume')}
             class="small"
-            aria-label={`Resume ${pair.topic} to ${pair.publisher}`}
+            label={`Resume ${pair.topic} to ${pair.publisher}`}
             onClick={() => void pairVerb(pair, 'resume', reload)}
           >
             Resume
-          </button>
+          </ActButton>
         ),
     },
   ];

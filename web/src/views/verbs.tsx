@@ -2,7 +2,7 @@
 // Buttons for what is done to events, one or many: they count first, so that the question says how many.
 import { api, type OutboxFilter } from '../api';
 import { plural } from '../format';
-import type { Question } from '../ui';
+import { ActButton, type Question } from '../ui';
 
 export interface VerbWords {
   button: string;
@@ -38,7 +38,8 @@ async function questionOf(words: VerbWords, run: (dryRun: boolean) => Promise<{ 
   };
 }
 
-export function VerbButton({ words, run, then, ask, small, label }: Shared & {
+export function VerbButton({ needs, words, run, then, ask, small, label }: Shared & {
+  needs: string; // the route that `run` asks
   words: VerbWords;
   run: (dryRun: boolean) => Promise<{ events: number }>;
 }) {
@@ -51,10 +52,10 @@ export function VerbButton({ words, run, then, ask, small, label }: Shared & {
     }
   };
   return (
-    <button type="button" class={small ? 'small' : ''} aria-label={label} onClick={() => void click()}>
+    <ActButton needs={needs} class={small ? 'small' : ''} label={label} onClick={() => void click()}>
       {words.button}
       {!small && '…'}
-    </button>
+    </ActButton>
   );
 }
 
@@ -79,6 +80,7 @@ export function OutboxVerbButton({ verb, filter, of, ...shared }: Omit<Shared, '
   return (
     <VerbButton
       {...shared}
+      needs={`/api/outbox/${verb}`}
       words={words}
       run={(dryRun) => api.outboxVerb(verb, { filter, dryRun })}
       label={of && `${words.button} ${of}`}
