@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -76,15 +77,6 @@ CLI::Validator one_of(std::map<std::string, Choice> words) {
       "");
 }
 
-/// What CLI11 has for this names a bound of 300 digits.
-inline CLI::Validator not_negative() {
-  return CLI::Validator(
-      [](const std::string& given) {
-        return given.starts_with('-') ? "'" + given + "' is refused: it must be 0 or more" : std::string();
-      },
-      "");
-}
-
 /// A whole number within bounds, told as our other errors tell it.
 inline CLI::Validator between(std::int64_t least, std::int64_t most) {
   return CLI::Validator(
@@ -97,6 +89,12 @@ inline CLI::Validator between(std::int64_t least, std::int64_t most) {
                std::to_string(most);
       },
       "");
+}
+
+/// For positions, numbers of events and the like. What CLI11 has for this names a bound of 300 digits, and
+/// takes what is larger than its number for the largest one.
+inline CLI::Validator not_negative() {
+  return between(0, std::numeric_limits<std::int64_t>::max());
 }
 
 /// --storage and --schema.

@@ -87,7 +87,12 @@ TEST(Program, SaysWhichWordsThereAreAndWhichNumbers) {
     return said;
   };
   EXPECT_THAT(refusal("explain -o xml"), HasSubstr("'xml' is refused: there are json, table"));
-  EXPECT_THAT(refusal("store read --after -1"), HasSubstr("'-1' is refused: it must be 0 or more"));
+  EXPECT_THAT(refusal("store read --after -1"),
+              HasSubstr("'-1' is refused: it must be a number from 0 to 9223372036854775807"));
+  // One more than there can be is not taken for the largest that there can be.
+  EXPECT_THAT(refusal("topics rewind --all --to 9223372036854775808"),
+              HasSubstr("'9223372036854775808' is refused: it must be a number from 0 to"));
+  EXPECT_THAT(refusal("queue show 99999999999999999999"), HasSubstr("it must be a number from 0 to"));
 }
 
 /// Whatever is wrong with a command line is told in one line that looks like our other errors.
@@ -131,8 +136,8 @@ TEST(Program, WrongCommandLinesAreToldLikeOtherErrors) {
            {{"outbox", "list", "--limit", "0"},
             "cannot read --limit: '0' is refused: it must be a number from 1 to 100000. Hint: " + list_help},
            {{"topics", "rewind", "--to", "many"},
-            "cannot read --to: 'many' is no number. Hint: postrider topics rewind --help shows what it "
-            "takes"},
+            "cannot read --to: 'many' is refused: it must be a number from 0 to 9223372036854775807. Hint: "
+            "postrider topics rewind --help shows what it takes"},
            {{"outbox", "list", "--type", "a", "--type", "b"},
             "cannot read --type: it is there 2 times. Hint: give it once"},
            {{"outbox", "list", "-o", "jsn"},

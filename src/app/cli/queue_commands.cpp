@@ -179,7 +179,8 @@ int purge_log(Storage& storage, const QueueCommandOptions& options, Change& chan
 void add_filter(CLI::App& command, QueueCommandOptions& options, bool of_log) {
   command.add_option("--id", options.ids, "This one; may be given several times")
       ->allow_extra_args(false)
-      ->type_name("NUMBER");
+      ->type_name("NUMBER")
+      ->check(not_negative());
   command.add_option("--event-id", options.event_ids, "The event's own id")
       ->type_name("ID")
       ->allow_extra_args(false);
@@ -266,7 +267,10 @@ void add_queue_commands(CLI::App& app, Chosen& chosen) {
   add(
       "show", "One event, with payload, headers, what its handlers said and the attempts that failed",
       [](CLI::App& command, Options& options) {
-        command.add_option("id", options.id, "Its number in the queue")->type_name("NUMBER")->required();
+        command.add_option("id", options.id, "Its number in the queue")
+            ->type_name("NUMBER")
+            ->check(not_negative())
+            ->required();
       },
       show_queued);
   add_changes(queue, chosen);
