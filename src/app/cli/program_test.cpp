@@ -372,6 +372,13 @@ TEST_F(ProgramTest, SaysItsVersionAndItsUsage) {
   EXPECT_EQ(nowhere.wait().value().code, 1);
 }
 
+TEST(ListenUrl, NamesAnAddressThatOneCanOpen) {
+  EXPECT_EQ(http::url_of({.host = "0.0.0.0"}, 80, true), "https://127.0.0.1:80");
+  EXPECT_EQ(http::url_of({.host = "::"}, 80), "http://[::1]:80");
+  EXPECT_EQ(http::url_of({.host = "192.168.1.5"}, 80), "http://192.168.1.5:80");
+  EXPECT_EQ(http::url_of({.host = "events.example"}, 443, true), "https://events.example:443");
+}
+
 TEST(ParseListen, LoopbackOnly) {
   EXPECT_EQ(http::parse_listen("127.0.0.1:3000").host, "127.0.0.1");
   EXPECT_EQ(http::parse_listen("127.0.0.1:3000").port, 3000);
