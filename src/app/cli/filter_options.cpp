@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "app/cli/filter_options.hpp"
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <iostream>
+#include <span>
+#include <utility>
 
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
@@ -34,15 +37,37 @@ void require_choice(bool chosen, bool all) {
               "name some (--id, --type, --older-than …), or say --all");
 }
 
-void say_changed(const FilterOptions& options, std::int64_t events, std::string_view done,
-                 std::string_view would) {
-  if (options.format == Format::json) {
-    std::cout << boost::json::serialize(boost::json::object{{"dryRun", options.dry_run}, {"events", events}})
-              << '\n';
-    return;
+void NotFound::add(std::string id) {
+  if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(std::move(id));
+}
+
+void NotFound::say() const {
+  constexpr std::size_t most_named = 20;
+  if (ids.empty()) return;
+  std::string names;
+  for (const std::string& id : std::span(ids).first(std::min(ids.size(), most_named))) {
+    names += (names.empty() ? "" : ", ") + cell(boost::json::value(id));
   }
-  std::cout << "postrider: " << counted(static_cast<std::size_t>(events), "event") << ' '
-            << (options.dry_run ? would : done) << '\n';
+  if (ids.size() > most_named) names += " and " + std::to_string(ids.size() - most_named) + " more";
+  std::cerr << "postrider: " << counted(ids.size(), "id") << (ids.size() == 1 ? " was" : " were")
+            << " not found among " << place << ": " << names << ". Hint: " << hint << '\n';
+}
+
+void NotFound::put_into(boost::json::object& answer) const {
+  if (!ids.empty()) answer["notFound"] = boost::json::array(ids.begin(), ids.end());
+}
+
+void say_changed(const FilterOptions& options, std::int64_t events, std::string_view done,
+                 std::string_view would, const NotFound& not_found) {
+  if (options.format == Format::json) {
+    boost::json::object answer{{"dryRun", options.dry_run}, {"events", events}};
+    not_found.put_into(answer);
+    std::cout << boost::json::serialize(answer) << '\n';
+  } else {
+    std::cout << "postrider: " << counted(static_cast<std::size_t>(events), "event") << ' '
+              << (options.dry_run ? would : done) << '\n';
+  }
+  not_found.say();
 }
 
 }  // namespace postrider::cli

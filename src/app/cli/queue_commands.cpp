@@ -193,6 +193,34 @@ void add_filter(CLI::App& command, QueueCommandOptions& options, bool of_log) {
   command.add_flag("--delayed", options.delayed, "Those that are due later");
 }
 
+NotFound not_in_queue(Storage& storage, const QueueCommandOptions& options) {
+  NotFound missing{.place = "the events of the queue",
+                   .hint = "postrider queue show NUMBER says whether one is finished"};
+  QueueAdmin admin(storage);
+  for (const std::int64_t id : options.ids) {
+    if (!admin.find(QueueId{id})) missing.add(std::to_string(id));
+  }
+  for (const std::string& id : options.event_ids) {
+    if (admin.list({.event_ids = std::vector{EventId(id)}}, 1).empty()) missing.add(id);
+  }
+  return missing;
+}
+
+NotFound not_in_log(Storage& storage, const QueueCommandOptions& options) {
+  NotFound missing{.place = "the finished events",
+                   .hint =
+                       "what is still in the queue: postrider queue list; the log's entries are removed "
+                       "after some time, see queue.purge-log-after"};
+  for (const std::int64_t id : options.ids) {
+    if (!EventLog(storage).find(QueueId{id})) missing.add(std::to_string(id));
+  }
+  for (const std::string& id : options.event_ids) {
+    const QueueFilter filter{.event_ids = std::vector{EventId(id)}};
+    if (QueueAdmin(storage).replay(filter, true) == 0) missing.add(id);
+  }
+  return missing;
+}
+
 void add_limit(CLI::App& command, QueueCommandOptions& options, const char* after) {
   command.add_option("--limit", options.limit, "At most so many")
       ->check(between(1, 100'000))
@@ -205,6 +233,7 @@ void add_change(CLI::App& queue, Chosen& chosen, const FilterCommand& words, boo
   add_filter_command<QueueCommandOptions>(
       queue, chosen, words,
       [of_log](CLI::App& command, QueueCommandOptions& options) { add_filter(command, options, of_log); },
+      of_log ? not_in_log : not_in_queue,
       [run](Storage& storage, const QueueCommandOptions& given, Change& change) {
         QueueAdmin admin = stepping_queue(storage, change);
         return run(admin, given);
@@ -215,7 +244,8 @@ void add_changes(CLI::App& queue, Chosen& chosen) {
   using Options = QueueCommandOptions;
   add_change(queue, chosen,
              {"requeue", "Take events from their workers, and let others have them now",
-              "put back into the queue", "would be put back into the queue"},
+              "put back into the queue", "would be put back into the queue", nullptr,
+              "All that workers have, not those that are due later (--delayed)"},
              false,
              [](QueueAdmin& admin, const Options& o) { return admin.requeue(filter_of(o), o.dry_run); });
   add_change(queue, chosen,
