@@ -121,9 +121,7 @@ TEST(Program, WrongCommandLinesAreToldLikeOtherErrors) {
             "cannot run postrider token create: there is no option '--nam'. Hint: did you mean --name?"},
            {{"publish"}, "cannot run postrider publish: TYPE is missing. Hint: give TYPE"},
            {{"eventlog", "purge"},
-            "cannot run postrider eventlog purge: --storage, --older-than are missing. Hint: give --storage "
-            "URL, "
-            "--older-than AGE"},
+            "cannot run postrider eventlog purge: --older-than is missing. Hint: give --older-than AGE"},
            {{"eventlog"}, "cannot run postrider eventlog: --storage is missing. Hint: give --storage URL"},
            {{"serve"},
             "cannot run postrider serve: --config is missing. Hint: give --config FILE (or set "

@@ -81,6 +81,7 @@ TEST_F(JsonTest, EveryCommandThatHasAnOutputFormatSpeaksJson) {
   std::ofstream(dir_.file("p.toml")) << "[storage]\nurl = \"sqlite:x.db\"\n";
   const std::map<std::string, std::vector<std::string>> arguments{
       {"postrider publish", {"T"}},
+      {"postrider eventlog purge", {"--older-than", "1d"}},
       {"postrider bench", {"--events", "5"}},
       {"postrider outbox show", {"dead1"}},
       {"postrider outbox requeue", {"--all"}},
