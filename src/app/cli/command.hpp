@@ -56,11 +56,27 @@ inline CLI::App& add_group(CLI::App& app, const std::string& name, const std::st
   return group;
 }
 
+/// Names the words that an option takes, for who completes command lines: CLI11 keeps the name for us.
+inline std::string name_of_choices(const std::vector<std::string>& words) {
+  std::string name = "one of";
+  for (const std::string& word : words) name += " " + word;
+  return name;
+}
+
+/// Takes anything: who reads the option knows better what is wrong with it.
+inline CLI::Validator offers(const std::vector<std::string>& words) {
+  return CLI::Validator([](const std::string&) { return std::string(); }, "", name_of_choices(words));
+}
+
 /// One of a few words, in upper or lower case. For an enumeration, which the option is read into.
 template <class Choice>
 CLI::Validator one_of(std::map<std::string, Choice> words) {
   std::string all;
-  for (const auto& [word, choice] : words) all += (all.empty() ? "" : ", ") + word;
+  std::vector<std::string> names;
+  for (const auto& [word, choice] : words) {
+    all += (all.empty() ? "" : ", ") + word;
+    names.push_back(word);
+  }
   return CLI::Validator(
       [words = std::move(words), all](std::string& given) -> std::string {
         for (const auto& [word, choice] : words) {
@@ -74,7 +90,7 @@ CLI::Validator one_of(std::map<std::string, Choice> words) {
         return "'" + given + "' is refused: there are " + all +
                (nearest.empty() ? "" : ". Hint: did you mean " + nearest + "?");
       },
-      "");
+      "", name_of_choices(names));
 }
 
 /// A whole number within bounds, told as our other errors tell it.

@@ -17,14 +17,21 @@ bool FilterOptions::chosen() const {
          !stuck_for.empty() || attempts || delayed;
 }
 
-void add_event_filter(CLI::App& command, FilterOptions& options, const char* statuses,
+void add_event_filter(CLI::App& command, FilterOptions& options, const std::vector<std::string>& statuses,
                       const char* older_than) {
   command.add_option("--type", options.types, "Of this type")->type_name("TYPE")->allow_extra_args(false);
-  command.add_option("--status", options.statuses, statuses)->type_name("STATUS")->allow_extra_args(false);
+  add_statuses(command, options, statuses);
   command.add_option("--tenant", options.tenant, "Of this tenant")->type_name("ID");
   command.add_option("--older-than", options.older_than, older_than)->type_name("AGE");
   command.add_option("--error", options.error, "With this text in their error")->type_name("TEXT");
   command.add_option("--attempts", options.attempts, "Tried so many times, or more")->type_name("NUMBER");
+}
+
+void add_statuses(CLI::App& command, FilterOptions& options, const std::vector<std::string>& statuses) {
+  command.add_option("--status", options.statuses, CLI::detail::join(statuses, ", "))
+      ->type_name("STATUS")
+      ->allow_extra_args(false)
+      ->check(offers(statuses));
 }
 
 void set_if_given(std::optional<std::string>& to, const std::string& from) {

@@ -33,8 +33,11 @@ struct FilterOptions : AdminOptions {
 };
 
 /// --type to --attempts.
-void add_event_filter(CLI::App& command, FilterOptions& options, const char* statuses,
+void add_event_filter(CLI::App& command, FilterOptions& options, const std::vector<std::string>& statuses,
                       const char* older_than);
+
+/// --status alone.
+void add_statuses(CLI::App& command, FilterOptions& options, const std::vector<std::string>& statuses);
 
 /// A filter's text that was given.
 void set_if_given(std::optional<std::string>& to, const std::string& from);

@@ -48,7 +48,7 @@ void add_filter(CLI::App& command, OutboxChangeOptions& options) {
   command.add_option("--id", options.ids, "This one; may be given several times")
       ->allow_extra_args(false)
       ->type_name("ID");
-  add_event_filter(command, options, "NEW, RETRY", "Published so long ago");
+  add_event_filter(command, options, {"NEW", "RETRY"}, "Published so long ago");
   command.add_option("--aggregate", options.aggregate, "Order, or Order/42")->type_name("TYPE[/ID]");
   command.add_option("--node", options.node, "That this node has")->type_name("NAME");
   command.add_option("--stuck-for", options.stuck_for, "Available for so long")->type_name("AGE");

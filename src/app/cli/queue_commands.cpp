@@ -47,6 +47,10 @@ QueueStatus queue_status(const std::string& text) {
               "the log");
 }
 
+std::vector<std::string> log_statuses() {
+  return {"COMPLETED", "COMPLETED_WITH_ERRORS", "FAILED"};
+}
+
 std::vector<QueueStatus> statuses_of(const std::vector<std::string>& texts) {
   std::vector<QueueStatus> statuses;
   statuses.reserve(texts.size());
@@ -185,7 +189,7 @@ void add_filter(CLI::App& command, QueueCommandOptions& options, bool of_log) {
       ->type_name("ID")
       ->allow_extra_args(false);
   add_event_filter(command, options,
-                   of_log ? "COMPLETED, COMPLETED_WITH_ERRORS, FAILED" : "PENDING, PROCESSING",
+                   of_log ? log_statuses() : std::vector<std::string>{"PENDING", "PROCESSING"},
                    of_log ? "Finished so long ago" : "Published so long ago");
   if (of_log) return;
   command.add_option("--stuck-for", options.stuck_for, "In progress for so long")->type_name("AGE");
@@ -310,9 +314,7 @@ void add_queue_commands(CLI::App& app, Chosen& chosen) {
         command.add_option("--type", options.types, "Of this type")
             ->type_name("TYPE")
             ->allow_extra_args(false);
-        command.add_option("--status", options.statuses, "COMPLETED, COMPLETED_WITH_ERRORS, FAILED")
-            ->type_name("STATUS")
-            ->allow_extra_args(false);
+        add_statuses(command, options, log_statuses());
         add_limit(command, options, "Behind this number of the log");
       },
       print_log);

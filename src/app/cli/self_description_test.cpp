@@ -292,6 +292,15 @@ TEST(SelfDescription, CompletionsAreRightForTheirShells) {
   EXPECT_EQ(complete("postrider dead replay --d"), "--dry-run");
   EXPECT_EQ(complete("postrider status -o j"), "json");
   EXPECT_EQ(complete("postrider completion ''"), "bash zsh fish");
+  EXPECT_EQ(complete("postrider config print --output ''"), "json toml");
+  EXPECT_EQ(complete("postrider check --format p"), "prometheus");
+  EXPECT_EQ(complete("postrider outbox list --status RE"), "RETRY");
+  EXPECT_EQ(complete("postrider outbox cancel --status ''"), "NEW RETRY");
+  EXPECT_EQ(complete("postrider queue log --status F"), "FAILED");
+  EXPECT_EQ(complete("postrider tail --from l"), "log");
+  EXPECT_EQ(complete("postrider token create --role o"), "operator");
+  EXPECT_EQ(complete("postrider explain storage_f"), "storage_full");
+  EXPECT_EQ(complete("postrider help outb"), "outbox");
 }
 
 std::set<std::string> explained(std::string_view kind) {
