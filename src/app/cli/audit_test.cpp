@@ -99,6 +99,7 @@ const std::set<std::string>& harmless() {
                                          "verify",
                                          "check",
                                          "explain",
+                                         "help",
                                          "completion bash",
                                          "completion zsh",
                                          "completion fish",

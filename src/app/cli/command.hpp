@@ -140,6 +140,8 @@ void add_bench_command(CLI::App& app, Chosen& chosen);
 void add_explain_command(CLI::App& app, Chosen& chosen);
 void add_dev_command(CLI::App& app, Chosen& chosen);
 void add_demo_command(CLI::App& app, Chosen& chosen);  ///< in app/demo
+/// help; made of all that was added to `app` before it runs.
+void add_help_command(CLI::App& app, Chosen& chosen);
 /// completion, man: made of all that was added to `app` before they run.
 void add_self_description(CLI::App& app, Chosen& chosen, const std::string& version);
 void add_outbox_commands(CLI::App& app, Chosen& chosen);  ///< outbox, dead

@@ -249,6 +249,26 @@ TEST(SelfDescription, HelpAndManualSayEveryCommandOptionAndExitCode) {
   EXPECT_THAT(help, ::testing::Not(HasSubstr("  reference "))) << "hidden commands stay hidden";
 }
 
+TEST(SelfDescription, HelpIsTheSameAsTheOption) {
+  CommandLine line;
+  EXPECT_EQ(line.run({"help"}).out, line.run({"--help"}).out);
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"status"}, {"outbox"}, {"outbox", "list"}, {"help"}}) {
+    std::vector<std::string> by_option = command;
+    by_option.emplace_back("--help");
+    std::vector<std::string> by_command = command;
+    by_command.insert(by_command.begin(), "help");
+    const CommandLine::Said said = line.run(by_command);
+    EXPECT_EQ(said.code, 0);
+    EXPECT_EQ(said.out, line.run(by_option).out);
+    EXPECT_THAT(said.out, HasSubstr(command.back()));
+  }
+  const CommandLine::Said unknown = line.run({"help", "outbox", "lst"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_EQ(unknown.err, "postrider: there is no command 'outbox lst'. Hint: did you mean outbox list?\n");
+  EXPECT_THAT(line.run({"help", "status", "all"}).err, HasSubstr("postrider status --help shows"));
+}
+
 TEST(SelfDescription, TheManualFormatsWithoutWarnings) {
   const test::TempDir dir;
   const std::string file = dir.file("postrider.1");
