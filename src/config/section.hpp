@@ -38,6 +38,10 @@ struct Effective {
 /// POSTRIDER_SINKS_EVENTS_KAFKA_BROKERS for "sinks.events-kafka" and "brokers".
 [[nodiscard]] std::string variable_of(std::string_view table, std::string_view name);
 
+/// Throws the one error as it is, and of several "<what> for 2 reasons:" with a line for each, of the first
+/// one's code. Nothing when there is none.
+void throw_all(const std::string& what, std::span<const Error> errors);
+
 /// What the tables of one configuration are read from and noted in. What is wrong with them is gathered, and
 /// thrown by `finish`.
 class Source {

@@ -16,6 +16,17 @@ constexpr std::size_t most_shown = 20;  // of what is refused
 
 }  // namespace
 
+void throw_all(const std::string& what, std::span<const Error> errors) {
+  if (errors.empty()) return;
+  if (errors.size() == 1) throw errors.front();
+  std::string all = what + " for " + std::to_string(errors.size()) + " reasons:";
+  for (const Error& error : errors.first(std::min(errors.size(), most_shown))) {
+    all.append("\n  ").append(without_prefix(error.what()));
+  }
+  if (errors.size() > most_shown) all += "\n  and " + std::to_string(errors.size() - most_shown) + " more";
+  throw Error(errors.front().code(), all);
+}
+
 std::string variable_of(std::string_view table, std::string_view name) {
   std::string variable(variable_prefix);
   const auto add = [&](std::string_view part) {
@@ -120,18 +131,12 @@ void Source::refuse_unknown_variables() {
 void Source::finish() {
   refuse_unknown_tables();
   refuse_unknown_variables();
-  if (refused_.empty()) return;
   // What stands in no line comes last: it may be missing because of what is misspelt in one.
   std::stable_sort(refused_.begin(), refused_.end(),
                    [](const Refused& a, const Refused& b) { return a.line - 1 < b.line - 1; });
-  if (refused_.size() == 1) throw refused_.front().error;
-  std::string all = file_.name() + " is refused for " + std::to_string(refused_.size()) + " reasons:";
-  for (std::size_t i = 0; i < std::min(refused_.size(), most_shown); ++i) {
-    all.append("\n  ").append(without_prefix(refused_[i].error.what()));
-  }
-  if (refused_.size() > most_shown)
-    all += "\n  and " + std::to_string(refused_.size() - most_shown) + " more";
-  throw Error(ErrorCode::invalid_argument, all);
+  std::vector<Error> errors;
+  for (const Refused& one : refused_) errors.push_back(one.error);
+  throw_all(file_.name() + " is refused", errors);
 }
 
 }  // namespace postrider::config

@@ -36,13 +36,13 @@ Duration parse_age(std::string_view option, std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   const std::string_view unit = text.substr(static_cast<std::size_t>(end - text.data()));
   const std::int64_t seconds = unit.size() == 1 ? seconds_of(unit.front()) : 0;
-  if (error == std::errc{} && seconds != 0 && count == 0) {
-    throw Error(ErrorCode::invalid_argument, std::string(option) + " '" + std::string(text) + "' is refused",
-                "an age is more than nothing: every event would be meant", "write 1s if that is meant");
+  const std::string what = std::string(option) + " '" + std::string(text) + "' is refused";
+  if (seconds == 0 || error == std::errc::invalid_argument) {
+    throw Error(ErrorCode::invalid_argument, what, "it is no time",
+                "write a whole number and s, m, h, d or w, as in 90d");
   }
-  if (error != std::errc{} || count < 1 || seconds == 0 || count > most / seconds) {
-    throw Error(ErrorCode::invalid_argument, std::string(option) + " '" + std::string(text) + "' is refused",
-                "it is no time", "write a whole number and s, m, h, d or w, as in 90d");
+  if (error != std::errc{} || count < 1 || count > most / seconds) {
+    throw Error(ErrorCode::invalid_argument, what, "it must be from 1s to 365000d, a thousand years");
   }
   return std::chrono::seconds{count * seconds};
 }
@@ -53,6 +53,15 @@ std::string format_age(Duration age) {
       {{'w', 604'800}, {'d', 86'400}, {'h', 3'600}, {'m', 60}}};
   for (const auto& [unit, size] : units) {
     if (seconds != 0 && seconds % size == 0) return std::to_string(seconds / size) + unit;
+  }
+  return std::to_string(seconds) + 's';
+}
+
+std::string format_about(Duration age) {
+  const std::int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(age).count();
+  constexpr std::array<std::pair<char, std::int64_t>, 3> units{{{'d', 86'400}, {'h', 3'600}, {'m', 60}}};
+  for (const auto& [unit, size] : units) {
+    if (seconds >= 2 * size) return std::to_string(seconds / size) + unit;
   }
   return std::to_string(seconds) + 's';
 }

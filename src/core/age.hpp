@@ -14,5 +14,7 @@ namespace postrider {
 
 /// The shortest form that is exact; parts of a second are cut.
 [[nodiscard]] std::string format_age(Duration age);
+/// For a reader: in the largest unit that there are two of, the rest is cut. "9d", "47h", "90s".
+[[nodiscard]] std::string format_about(Duration age);
 
 }  // namespace postrider

@@ -23,12 +23,16 @@ TEST(ParseAge, KnowsItsUnits) {
   }
 }
 
-TEST(ParseAge, NoAgeIsRefusedForWhatItWouldDo) {
-  try {
-    (void)parse_age("--older-than", "0s");
-    ADD_FAILURE();
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("every event would be meant"), std::string::npos);
+TEST(ParseAge, WhatIsOutOfBoundsIsToldTheBounds) {
+  for (const char* wrong : {"0s", "0d", "-1d", "365001d", "99999999999999999999d"}) {
+    try {
+      (void)parse_age("--older-than", wrong);
+      ADD_FAILURE() << wrong;
+    } catch (const Error& error) {
+      EXPECT_EQ(std::string(error.what()),
+                "postrider: --older-than '" + std::string(wrong) +
+                    "' is refused: it must be from 1s to 365000d, a thousand years");
+    }
   }
 }
 
@@ -37,6 +41,14 @@ TEST(Age, IsWrittenInItsLargestUnit) {
     EXPECT_EQ(format_age(parse_age("--x", text)), text);
   }
   EXPECT_EQ(format_age(0s), "0s");
+}
+
+TEST(Age, ForAReaderIsCutToItsLargestUnit) {
+  EXPECT_EQ(format_about(863'999s), "9d");
+  EXPECT_EQ(format_about(47h + 59min), "47h");
+  EXPECT_EQ(format_about(119min), "119m");
+  EXPECT_EQ(format_about(119s), "119s");
+  EXPECT_EQ(format_about(0s), "0s");
 }
 
 }  // namespace

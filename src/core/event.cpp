@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/json_text.hpp"
+#include "core/rfc3339.hpp"
 #include "core/utf8.hpp"
 #include "postrider/error.hpp"
 
@@ -68,7 +69,10 @@ void check_header(const std::string& name, const std::string& value) {
 
 void check_time(std::string_view field, std::optional<TimePoint> time) {
   if (time && (*time < EventLimits::earliest || *time > EventLimits::latest)) {
-    refuse_field(field, "it is not between the years 1000 and 9999", "not every database stores other times");
+    refuse_field(
+        field,
+        "it is not from " + format_time(EventLimits::earliest) + " to " + format_time(EventLimits::latest),
+        "not every database stores other times");
   }
 }
 

@@ -239,8 +239,8 @@ TEST(Event, TimesMustBeStorable) {
   EXPECT_EQ(occurred(EventLimits::latest), "accepted");
   EXPECT_EQ(
       occurred(TimePoint::max()),
-      "postrider: event refused: occurred_at: it is not between the years 1000 and 9999. Hint: not every "
-      "database stores other times");
+      "postrider: event refused: occurred_at: it is not from 1000-01-01T00:00:00Z to 9999-12-31T00:00:00Z. "
+      "Hint: not every database stores other times");
   EXPECT_THAT(refusal_of([](EventBuilder& b) { b.deliver_at(TimePoint::min()); }),
               HasSubstr("refused: deliver_at"));
 }

@@ -202,7 +202,7 @@ Replayed OutboxAdmin::replay_some(const DeadLetterFilter& filter, const ReplayOp
   require(!options.rate || (*options.rate >= 1 && *options.rate <= most_rate), what,
           "rate must be between 1 and 100000 events per second");
   require(options.start_in >= Duration::zero() && options.start_in <= std::chrono::hours{24 * 365}, what,
-          "start_in must be between 0 and a year");
+          "start_in must be between 0 and 365 days");
   const auto per_second = static_cast<std::int64_t>(options.rate.value_or(0));
   const std::int64_t share =
       options.rate ? std::clamp<std::int64_t>(per_second / shares_per_second, 1, revived_per_statement)

@@ -73,9 +73,10 @@ MigrationReport plan_migrations(std::span<const EmbeddedMigration> known, std::s
   report.from = applied.empty() ? 0 : applied.back();
   report.to = options.target.value_or(known.empty() ? 0 : known.back().version);
   if (report.to != 0 && !knows(known, report.to)) {
+    std::string all = "0";
+    for (const EmbeddedMigration& migration : known) all += ", " + std::to_string(migration.version);
     throw Error(ErrorCode::invalid_argument, "cannot migrate to version " + std::to_string(report.to),
-                "there is no such version",
-                "choose 0 to " + std::to_string(known.empty() ? 0 : known.back().version));
+                "there is no such version", "there are " + all);
   }
   for (const EmbeddedMigration& migration : known) {
     if (migration.version > report.from && migration.version <= report.to) {

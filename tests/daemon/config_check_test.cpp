@@ -200,6 +200,33 @@ TEST_F(ConfigCheck, RefusesSinksThatServeRefuses) {
   }
 }
 
+TEST_F(ConfigCheck, TellsOfAllSinksAtOnceEachWithItsLine) {
+  // All of them are found wrong by the sink itself, not by who reads the table.
+  std::string text = with("[sinks.a]\ntype = \"file\"\nsource = \"a b\"\npath = \"x\"\n");
+  std::vector<std::string> said{"p.toml, line 5: sinks.a is refused: cannot speak CloudEvents: the source"};
+  const std::vector<std::string_view> kinds = sinks::kinds();
+  const auto add = [&](std::string_view kind, const std::string& table, const std::string& refusal) {
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) return;
+    const auto line = static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 1;
+    const bool of_url = refusal.starts_with("cannot read");
+    text += table;
+    said.push_back("p.toml, line " + std::to_string(line + (of_url ? 2 : 0)) + ": sinks." +
+                   std::string(kind) + " is refused: " + refusal);
+  };
+  add("webhook", "[sinks.webhook]\ntype = \"webhook\"\nurl = \"http://10.0.0.7/x\"\n",
+      "cannot send webhooks to 10.0.0.7");
+  add("nats", "[sinks.nats]\ntype = \"nats\"\nurl = \"http://x\"\n", "cannot read the NATS URL");
+  add("redis", "[sinks.redis]\ntype = \"redis\"\nurl = \"rediss://x\"\n", "cannot read the Redis URL");
+  for (const std::string& one : said) refuses({text, one});
+  std::ofstream(config_) << text;
+  const boost::json::value errors =
+      line_.run({"config", "check", "-c", config_, "-o", "json"}).json().at("errors");
+  ASSERT_EQ(errors.as_array().size(), said.size());
+  for (std::size_t i = 0; i < said.size(); ++i) {
+    EXPECT_THAT(errors.at(i).as_string().c_str(), HasSubstr(said[i])) << "in the order of the file";
+  }
+}
+
 TEST_F(ConfigCheck, TakesWhatServeTakesAndMakesNothing) {
   const test::TempDir scratch;
   line_.environment = {{"TMPDIR", scratch.path().string()}};

@@ -61,6 +61,9 @@ TEST_F(Demo, PlaysEveryChapterAndEndsWithoutATerminal) {
   const std::string address = demo_->read_until("Dashboard: ", patience).value_or("");
   EXPECT_EQ(get(address, "/api/overview").status, 200) << address;
   EXPECT_EQ(get(address, "/readyz").status, 200);
+  const json::value spill = json::parse(get(address, "/api/spill").body);
+  ASSERT_EQ(spill.at("folders").as_array().size(), 2U);
+  EXPECT_TRUE(spill.at("folders").at(0).at("error").is_null()) << spill;
   EXPECT_EQ(get(address, address.ends_with("/ui") ? "/ui" : "/api/overview").status, 200);
 
   ASSERT_TRUE(demo_->read_until("Summary", patience)) << demo_->recent_lines();

@@ -18,8 +18,8 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::string_view time_hint = "write it by RFC 3339, as in 2026-06-01T10:15:30Z";
-constexpr double longest_seconds = 86'400.0 * 365'000;
+constexpr std::string_view time_hint =
+    "write it by RFC 3339, as in 2026-06-01T10:15:30Z, in the years 1000 to 9999";
 
 std::string checked_text(std::string_view name, std::string text) {
   if (text.find('\0') != std::string::npos || !utf8_length(text)) {
@@ -127,14 +127,14 @@ std::optional<std::int64_t> Members::number(std::string_view name, std::int64_t 
   return *number;
 }
 
-std::optional<Duration> Members::seconds(std::string_view name) const {
+std::optional<Duration> Members::seconds(std::string_view name, std::int64_t most) const {
   const json::value* const found = value(name);
   if (found == nullptr) return std::nullopt;
   const double* const fraction = found->if_double();
   const std::int64_t* const whole = found->if_int64();
   const double number = fraction != nullptr ? *fraction : whole != nullptr ? static_cast<double>(*whole) : -1;
-  if (!(number >= 0 && number <= longest_seconds)) {
-    refuse_invalid(path(name) + " must be a number of seconds, 0 or more");
+  if (!(number >= 0 && number <= static_cast<double>(most))) {
+    refuse_invalid(path(name) + " must be a number of seconds from 0 to " + std::to_string(most));
   }
   return Duration{static_cast<std::int64_t>(std::llround(number * 1e6))};
 }

@@ -40,8 +40,8 @@ class Members {
   [[nodiscard]] std::optional<std::string> text(std::string_view name) const;
   [[nodiscard]] std::optional<std::int64_t> number(std::string_view name, std::int64_t least,
                                                    std::int64_t most) const;
-  /// Seconds, which may have a fraction.
-  [[nodiscard]] std::optional<Duration> seconds(std::string_view name) const;
+  /// Seconds, which may have a fraction; from 0.
+  [[nodiscard]] std::optional<Duration> seconds(std::string_view name, std::int64_t most) const;
   [[nodiscard]] std::optional<bool> flag(std::string_view name) const;
   [[nodiscard]] std::optional<TimePoint> time(std::string_view name) const;
   /// A list of texts, or one.

@@ -247,6 +247,7 @@ DeadLetterFilter dead_filter(const Members& body) {
 }
 
 Response replay(Call& call) {
+  constexpr std::int64_t a_year = 365 * 86'400;
   constexpr std::array<std::string_view, 6> known{"filter", "dryRun",         "rate",
                                                   "limit",  "startInSeconds", "action"};
   const json::object object = json_body(call.request, known);
@@ -261,7 +262,7 @@ Response replay(Call& call) {
   ReplayOptions options;
   options.at_most = static_cast<std::size_t>(body.number("limit", 1, 10'000).value_or(10'000));
   if (const auto rate = body.number("rate", 1, 100'000)) options.rate = static_cast<std::int32_t>(*rate);
-  options.start_in = body.seconds("startInSeconds").value_or(Duration::zero());
+  options.start_in = body.seconds("startInSeconds", a_year).value_or(Duration::zero());
   const std::optional<std::string> action = body.text("action");
   if (action && (action->empty() || action->size() > most_action_bytes)) {
     refuse_invalid("action must have 1 to " + std::to_string(most_action_bytes) + " bytes",

@@ -274,6 +274,8 @@ TEST_P(OutboxApiTest, IdsOfWhichThereIsNoEventAreNamed) {
 TEST_P(OutboxApiTest, AReplayNeedsAFilterThatItUnderstands) {
   const auto replay = [&](const char* body) { return post_problem("/api/outbox/dead/replay", body); };
   EXPECT_THAT(replay("{}"), HasSubstr("filter is missing"));
+  EXPECT_THAT(replay(R"({"filter":{},"startInSeconds":31536001})"),
+              HasSubstr("startInSeconds must be a number of seconds from 0 to 31536000"));
   EXPECT_THAT(replay(""), HasSubstr("filter is missing"));
   EXPECT_THAT(replay(R"({"filter":{"tpye":"x"}})"), HasSubstr("did you mean filter.type?"));
   EXPECT_THAT(replay(R"({"filter":{},"rate":0})"), HasSubstr("rate must be a whole number from 1"));

@@ -132,7 +132,9 @@ int run_chosen(const CLI::App& app, Chosen& chosen) {
       if (!nothing) note("interrupted: " + given_text(command) + how_far(reached));
       watch.die();
     }
-    if (code == exit_ok && !nothing) note(given_text(command) + how_far(reached));
+    // Of several ids some may have been there.
+    const bool changed = code == exit_ok || reached.events.value_or(0) > 0;
+    if (changed && !nothing) note(given_text(command) + how_far(reached));
     return code;
   } catch (const Error& error) {
     watch.finish();

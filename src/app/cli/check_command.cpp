@@ -11,6 +11,7 @@
 #include "app/cli/snapshot.hpp"
 #include "core/age.hpp"
 #include "core/what_of.hpp"
+#include "core/wording.hpp"
 
 namespace postrider::cli {
 namespace {
@@ -90,8 +91,10 @@ void judge_pairs(Verdict& verdict, const Snapshot& now, const CheckOptions& opti
     if (++failed <= 3)
       names += (names.empty() ? "" : ", ") + cell(json::value(pair.name.topic + "/" + pair.name.publisher));
   }
-  if (failed > 0) verdict.worst(State::critical, std::to_string(failed) + " pairs FAILED: " + names);
-  if (paused > 0) verdict.worst(State::warning, std::to_string(paused) + " pairs PAUSED");
+  if (failed > 0)
+    verdict.worst(State::critical, counted(static_cast<std::size_t>(failed), "pair") + " FAILED: " + names);
+  if (paused > 0)
+    verdict.worst(State::warning, counted(static_cast<std::size_t>(paused), "pair") + " PAUSED");
   const bool led =
       std::any_of(now.leaders.begin(), now.leaders.end(), [](const LeaderStatus& one) { return one.alive; });
   if (!now.pairs.empty() && !led) verdict.worst(State::critical, "no relay leads: no node is alive");
@@ -155,7 +158,8 @@ Verdict judged(const Snapshot& now, const CheckOptions& options) {
   judge_pairs(verdict, now, options);
   std::int64_t failed = 0;
   for (const ProjectionStatus& one : now.projections) failed += one.state == ProjectionState::failed ? 1 : 0;
-  if (failed > 0) verdict.worst(State::critical, std::to_string(failed) + " projections FAILED");
+  if (failed > 0)
+    verdict.worst(State::critical, counted(static_cast<std::size_t>(failed), "projection") + " FAILED");
   verdict.figures.push_back({"projections_failed", static_cast<double>(failed)});
   return verdict;
 }

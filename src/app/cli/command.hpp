@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -55,11 +56,27 @@ inline CLI::App& add_group(CLI::App& app, const std::string& name, const std::st
   return group;
 }
 
+/// Names the words that an option takes, for who completes command lines: CLI11 keeps the name for us.
+inline std::string name_of_choices(const std::vector<std::string>& words) {
+  std::string name = "one of";
+  for (const std::string& word : words) name += " " + word;
+  return name;
+}
+
+/// Takes anything: who reads the option knows better what is wrong with it.
+inline CLI::Validator offers(const std::vector<std::string>& words) {
+  return CLI::Validator([](const std::string&) { return std::string(); }, "", name_of_choices(words));
+}
+
 /// One of a few words, in upper or lower case. For an enumeration, which the option is read into.
 template <class Choice>
 CLI::Validator one_of(std::map<std::string, Choice> words) {
   std::string all;
-  for (const auto& [word, choice] : words) all += (all.empty() ? "" : ", ") + word;
+  std::vector<std::string> names;
+  for (const auto& [word, choice] : words) {
+    all += (all.empty() ? "" : ", ") + word;
+    names.push_back(word);
+  }
   return CLI::Validator(
       [words = std::move(words), all](std::string& given) -> std::string {
         for (const auto& [word, choice] : words) {
@@ -73,16 +90,7 @@ CLI::Validator one_of(std::map<std::string, Choice> words) {
         return "'" + given + "' is refused: there are " + all +
                (nearest.empty() ? "" : ". Hint: did you mean " + nearest + "?");
       },
-      "");
-}
-
-/// What CLI11 has for this names a bound of 300 digits.
-inline CLI::Validator not_negative() {
-  return CLI::Validator(
-      [](const std::string& given) {
-        return given.starts_with('-') ? "'" + given + "' is refused: it must be 0 or more" : std::string();
-      },
-      "");
+      "", name_of_choices(names));
 }
 
 /// A whole number within bounds, told as our other errors tell it.
@@ -97,6 +105,12 @@ inline CLI::Validator between(std::int64_t least, std::int64_t most) {
                std::to_string(most);
       },
       "");
+}
+
+/// For positions, numbers of events and the like. What CLI11 has for this names a bound of 300 digits, and
+/// takes what is larger than its number for the largest one.
+inline CLI::Validator not_negative() {
+  return between(0, std::numeric_limits<std::int64_t>::max());
 }
 
 /// --storage and --schema.
@@ -126,6 +140,8 @@ void add_bench_command(CLI::App& app, Chosen& chosen);
 void add_explain_command(CLI::App& app, Chosen& chosen);
 void add_dev_command(CLI::App& app, Chosen& chosen);
 void add_demo_command(CLI::App& app, Chosen& chosen);  ///< in app/demo
+/// help; made of all that was added to `app` before it runs.
+void add_help_command(CLI::App& app, Chosen& chosen);
 /// completion, man: made of all that was added to `app` before they run.
 void add_self_description(CLI::App& app, Chosen& chosen, const std::string& version);
 void add_outbox_commands(CLI::App& app, Chosen& chosen);  ///< outbox, dead

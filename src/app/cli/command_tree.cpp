@@ -16,13 +16,27 @@ std::string value_of(std::string type) {
   return type.empty() ? "VALUE" : type;
 }
 
-CommandText described(const CLI::App& app, std::vector<std::string> path) {
-  CommandText command{.path = std::move(path), .help = app.get_description()};
-  for (const CLI::Option* const option : app.get_options([](const CLI::Option*) { return true; })) {
-    if (option->get_group().empty()) continue;  // hidden
-    (option->get_positional() ? command.arguments : command.options).push_back(describe_option(*option));
+/// See name_of_choices.
+std::vector<std::string> choices_of(CLI::Option& option) {
+  const std::string head = name_of_choices({}) + " ";
+  try {
+    const std::string name = option.get_validator(0)->get_name();
+    if (name.starts_with(head)) return CLI::detail::split(name.substr(head.size()), ' ');
+  } catch (const CLI::OptionNotFound&) {
+    // It has none: it takes what is given.
   }
-  for (const CLI::App* const one : app.get_subcommands([](const CLI::App*) { return true; })) {
+  return {};
+}
+
+CommandText described(CLI::App& app, std::vector<std::string> path) {
+  CommandText command{.path = std::move(path), .help = app.get_description()};
+  for (CLI::Option* const option : app.get_options([](const CLI::Option*) { return true; })) {
+    if (option->get_group().empty()) continue;  // hidden
+    OptionText text = describe_option(*option);
+    text.choices = choices_of(*option);
+    (option->get_positional() ? command.arguments : command.options).push_back(std::move(text));
+  }
+  for (CLI::App* const one : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (one->get_group().empty()) continue;
     std::vector<std::string> below = command.path;
     below.push_back(one->get_name());
@@ -67,7 +81,7 @@ OptionText describe_option(const CLI::Option& option) {
   return text;
 }
 
-CommandText describe(const CLI::App& app) {
+CommandText describe(CLI::App& app) {
   return described(app, {"postrider"});
 }
 

@@ -13,8 +13,9 @@ struct OptionText {
   std::vector<std::string> names{};  ///< "-c", "--config"; none for an argument
   std::string value{};               ///< "FILE"; empty for a flag
   std::string help{};
-  std::string standard{};     ///< its default, empty when there is none worth telling
-  std::string environment{};  ///< the variable that it may come from
+  std::string standard{};              ///< its default, empty when there is none worth telling
+  std::string environment{};           ///< the variable that it may come from
+  std::vector<std::string> choices{};  ///< the words that it takes, when these are few
   bool required = false;
   bool repeated = false;
   bool common = false;  ///< one of common_options
@@ -33,8 +34,8 @@ struct CommandText {
 };
 
 [[nodiscard]] OptionText describe_option(const CLI::Option& option);
-/// All that --help shows.
-[[nodiscard]] CommandText describe(const CLI::App& app);
+/// All that --help shows, and choices.
+[[nodiscard]] CommandText describe(CLI::App& app);
 
 /// Calls `use` with every command, groups before what is in them.
 template <class Use>

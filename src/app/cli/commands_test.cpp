@@ -87,7 +87,20 @@ TEST_P(CommandsTest, PublishesNothingIntoTablesOfALaterVersion) {
 TEST_P(CommandsTest, RefusesWhatIsNoEventAndStoresNothing) {
   const Said bad = run({"publish", "T", "--data", "{bad"});
   EXPECT_EQ(bad.code, 1);
-  EXPECT_THAT(bad.err, HasSubstr("not valid JSON"));
+  EXPECT_THAT(bad.err, HasSubstr("--data is refused: it is not valid JSON, at byte 1"));
+  const Said appended = run({"store", "append", "T", "--data", "{bad"});
+  EXPECT_EQ(appended.code, 1);
+  EXPECT_THAT(appended.err, AllOf(HasSubstr("Hint: quote it for the shell, as in --data '"),
+                                  Not(HasSubstr("EventBuilder"))));
+  EXPECT_EQ(json({"store", "head"}).at("head"), 0);
+  for (const auto& [time, why] : std::vector<std::pair<std::string, std::string>>{
+           {"10000-01-01T00:00:00Z", "in the years 1000 to 9999"},
+           {"9999-12-31T23:59:59Z",
+            "deliver_at: it is not from 1000-01-01T00:00:00Z to 9999-12-31T00:00:00Z"}}) {
+    const Said late = run({"publish", "T", "--deliver-at", time});
+    EXPECT_EQ(late.code, 1);
+    EXPECT_THAT(late.err, HasSubstr(why));
+  }
   EXPECT_EQ(run({"publish", "T", "--data", "@/no/such/file"}).code, 1);
   EXPECT_EQ(run({"publish", "T", "--aggregate", "Order"}).code, 1);
   EXPECT_EQ(run({"publish"}).code, 2);
@@ -366,6 +379,9 @@ TEST_P(CommandsTest, MigrateGoesUpAndDownAndSaysSo) {
   EXPECT_EQ(status.at("schemaVersion"), 0);
   EXPECT_THAT(run({"status"}).out, HasSubstr("postrider migrate"));
   EXPECT_THAT(run({"migrate"}).out, HasSubstr("version 0 → "));
+  const Said unknown = run({"migrate", "--to", "9"});
+  EXPECT_EQ(unknown.code, 1);
+  EXPECT_THAT(unknown.err, HasSubstr("there is no such version. Hint: there are 0, 1, 2, 10, 11, "));
   EXPECT_EQ(json({"outbox", "counts"}).at("pending"), 0);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 
 #include "app/cli/command_tree.hpp"
 
@@ -23,16 +24,48 @@ bool is_file(const OptionText& option) {
   return option.value == "FILE" || option.value == "FOLDER";
 }
 
-std::string words_of(const CommandText& command, bool options) {
-  std::string words;
-  if (options) {
-    for (const OptionText& option : command.options) {
-      for (const std::string& name : option.names) words += (words.empty() ? "" : " ") + name;
-    }
-  } else {
-    for (const CommandText& one : command.commands) words += (words.empty() ? "" : " ") + one.path.back();
-  }
+std::string joined(const std::vector<std::string>& words, const char* between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
+  return text;
+}
+
+/// What stands where a command's name may stand: one of those below it, or one of its argument's choices.
+std::vector<std::string> first_words(const CommandText& command) {
+  std::vector<std::string> words;
+  for (const CommandText& one : command.commands) words.push_back(one.path.back());
+  if (words.empty() && !command.arguments.empty()) words = command.arguments.front().choices;
   return words;
+}
+
+/// The lines of a `case "$path $before" in`: for each list of choices the options that have it. `offer` makes
+/// what is done of the choices.
+template <class Offer>
+std::string choices_of_options(const CommandText& program, const Offer& offer) {
+  std::map<std::vector<std::string>, std::string> patterns;
+  each_command(program, [&](const CommandText& command) {
+    for (const OptionText& option : command.options) {
+      if (option.choices.empty()) continue;
+      for (const std::string& name : option.names) {
+        std::string& all = patterns[option.choices];
+        all += (all.empty() ? "" : "|") + quoted(command.name() + " " + name);
+      }
+    }
+  });
+  std::string lines;
+  for (const auto& [choices, pattern] : patterns) {
+    lines += "    " + pattern + ") " + offer(joined(choices, " ")) + "; return ;;\n";
+  }
+  return lines;
+}
+
+std::string words_of(const CommandText& command, bool options) {
+  if (!options) return joined(first_words(command), " ");
+  std::vector<std::string> words;
+  for (const OptionText& option : command.options) {
+    words.insert(words.end(), option.names.begin(), option.names.end());
+  }
+  return joined(words, " ");
 }
 
 /// The lines of a `case "$path" in` that walks down the tree, one per command that has others below.
@@ -77,7 +110,13 @@ std::string bash_completion(const CommandText& program) {
       "    " +
       file_options(program) +
       ") mapfile -t COMPREPLY < <(compgen -f -- \"$current\"); return ;;\n"
-      "    -o|--output) mapfile -t COMPREPLY < <(compgen -W 'table json' -- \"$current\"); return ;;\n"
+      "  esac\n"
+      "  case \"$path $before\" in\n" +
+      choices_of_options(program,
+                         [](const std::string& words) {
+                           return "mapfile -t COMPREPLY < <(compgen -W " + quoted(words) +
+                                  " -- \"$current\")";
+                         }) +
       "  esac\n"
       "  case \"$path\" in\n";
   each_command(program, [&](const CommandText& command) {
@@ -113,12 +152,17 @@ std::string zsh_completion(const CommandText& program) {
       "    " +
       file_options(program) +
       ") _files; return ;;\n"
-      "    -o|--output) compadd table json; return ;;\n"
+      "  esac\n"
+      "  case \"$path ${words[CURRENT-1]}\" in\n" +
+      choices_of_options(program, [](const std::string& words) { return "compadd " + words; }) +
       "  esac\n"
       "  case \"$path\" in\n";
   each_command(program, [&](const CommandText& command) {
     text += "    " + quoted(command.name()) + ")\n      commands=(";
     for (const CommandText& one : command.commands) text += item(one.path.back(), one.help);
+    if (command.commands.empty()) {
+      for (const std::string& word : first_words(command)) text += " " + quoted(word);
+    }
     text += ")\n      options=(";
     for (const OptionText& option : command.options) {
       for (const std::string& name : option.names) text += item(name, option.help);
@@ -163,13 +207,16 @@ std::string fish_completion(const CommandText& program) {
     for (const CommandText& one : command.commands) {
       text += at + " -a " + one.path.back() + " -d " + fish(one.help) + "\n";
     }
+    if (command.commands.empty() && !first_words(command).empty()) {
+      text += at + " -a " + fish(joined(first_words(command), " ")) + "\n";
+    }
     for (const OptionText& option : command.options) {
       text += at;
       for (const std::string& name : option.names) {
         text += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
       }
       if (!option.value.empty()) text += is_file(option) ? " -r -F" : " -x";
-      if (option.value == "FORMAT" && option.names.front() == "-o") text += " -a 'table json'";
+      if (!option.choices.empty()) text += " -a " + fish(joined(option.choices, " "));
       text += " -d " + fish(option.help) + "\n";
     }
   });

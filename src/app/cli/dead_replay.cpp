@@ -45,20 +45,32 @@ Replayed replay(OutboxAdmin& admin, const DeadLetterFilter& filter, std::int64_t
   return sum;
 }
 
-void say(const DeadOptions& options, const Replayed& replayed) {
+NotFound not_dead(OutboxAdmin& admin, const DeadOptions& options) {
+  NotFound missing{.place = "the dead letters",
+                   .hint = "postrider outbox show ID says whether one is pending or done"};
+  for (const std::string& id : options.ids) {
+    if (admin.count_dead_letters({.ids = std::vector{EventId(id)}}) == 0) missing.add(id);
+  }
+  return missing;
+}
+
+void say(const DeadOptions& options, const Replayed& replayed, const NotFound& not_found) {
   const auto seconds = std::chrono::duration<double>(replayed.next_in).count();
   if (options.format == Format::json) {
-    std::cout << api::serialized(json::object{{"dryRun", options.dry_run},
-                                              {"events", replayed.events},
-                                              {"left", replayed.left},
-                                              {"seconds", seconds}})
-              << '\n';
+    json::object answer{{"dryRun", options.dry_run},
+                        {"events", replayed.events},
+                        {"left", replayed.left},
+                        {"seconds", seconds}};
+    not_found.put_into(answer);
+    std::cout << api::serialized(answer) << '\n';
+    not_found.say();
     return;
   }
   std::cout << "postrider: " << counted(static_cast<std::size_t>(replayed.events), "dead letter")
             << (options.dry_run ? " would be delivered again" : " will be delivered again");
   if (seconds >= 1) std::cout << ", the last in " << static_cast<std::int64_t>(seconds) << " s";
   std::cout << '\n';
+  not_found.say();
 }
 
 }  // namespace
@@ -107,18 +119,19 @@ int replay_dead(const DeadOptions& options, Change& change) {
   const DeadLetterFilter filter = filter_of(options);
   const std::unique_ptr<Storage> storage = open_for(options);
   OutboxAdmin admin(*storage);
+  const NotFound not_found = not_dead(admin, options);
   const std::int64_t all = admin.count_dead_letters(filter);
   if (options.dry_run) {
-    say(options, {.events = all, .left = all});
-    return 0;
+    say(options, {.events = all, .left = all}, not_found);
+    return not_found.exit_code();
   }
   if (all >= many && !options.yes && can_ask() &&
       !ask("deliver " + std::to_string(all) + " dead letters again?")) {
     std::cerr << "postrider: nothing was done\n";
     return 1;
   }
-  say(options, replay(admin, filter, all, options.rate, change));
-  return 0;
+  say(options, replay(admin, filter, all, options.rate, change), not_found);
+  return not_found.exit_code();
 }
 
 }  // namespace postrider::cli

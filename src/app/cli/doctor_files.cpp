@@ -74,10 +74,10 @@ void check_certificate(const config::DaemonConfig::Server& server, Findings& fin
   }
   const Duration left = 24h * days + 1s * seconds;
   if (left <= 0s) {
-    findings.bad("certificate", "it has expired " + format_age(-left) + " ago",
+    findings.bad("certificate", "it has expired " + format_about(-left) + " ago",
                  "renew it, then: systemctl reload postrider");
   } else if (left < soon) {
-    findings.bad("certificate", "it expires in " + format_age(left),
+    findings.bad("certificate", "it expires in " + format_about(left),
                  "renew it, then: systemctl reload postrider");
   } else {
     findings.ok("certificate", "it is valid for " + std::to_string(days) + " days more");

@@ -44,7 +44,7 @@ void old_transactions(const Rows& rows, const std::string& end_of, Findings& fin
   for (const auto& row : rows.rows) {
     const std::string pid = text(row.at(0));
     findings.bad("transaction " + pid,
-                 "open for " + format_age(Duration{number(row.at(1))}) + " (" + text(row.at(2)) +
+                 "open for " + format_about(Duration{number(row.at(1))}) + " (" + text(row.at(2)) +
                      "): old row versions cannot be removed, and claims get slower",
                  end_of.substr(0, end_of.find('#')) + pid + end_of.substr(end_of.find('#') + 1));
   }

@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "core/age.hpp"
+#include "core/json_text.hpp"
 #include "core/rfc3339.hpp"
 #include "postrider/error.hpp"
 #include "postrider/event.hpp"
@@ -43,6 +44,16 @@ std::string read_data(const std::string& given) {
   return read_bounded(file, name);
 }
 
+std::string read_json(const std::string& option, const std::string& given) {
+  std::string text = read_data(given);
+  if (const auto fault = json_fault(text, EventLimits::json_depth)) {
+    throw Error(ErrorCode::invalid_argument, option + " is refused", "it is not valid JSON, " + *fault,
+                "quote it for the shell, as in " + option + " '{\"id\": 1}'; " + option + " @file and " +
+                    option + " - read a file and standard input");
+  }
+  return text;
+}
+
 std::pair<std::string, std::string> name_and_value(const std::string& option, const std::string& text) {
   const std::size_t at = text.find('=');
   if (at == std::string::npos || at == 0) {
@@ -56,7 +67,8 @@ TimePoint time_of_option(const std::string& option, const std::string& text) {
   const std::optional<TimePoint> time = parse_time(text);
   if (!time) {
     throw Error(ErrorCode::invalid_argument, option + " '" + text + "' is refused",
-                "it is no time as RFC 3339 has it", "write it like 2026-06-01T10:15:30Z");
+                "it is no time as RFC 3339 has it",
+                "write it like 2026-06-01T10:15:30Z, in the years 1000 to 9999");
   }
   return *time;
 }

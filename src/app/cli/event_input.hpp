@@ -15,6 +15,9 @@ namespace postrider::cli {
 /// file that cannot be read, and for more than an event can have.
 [[nodiscard]] std::string read_data(const std::string& given);
 
+/// The same, for JSON alone. Throws Error(invalid_argument), with `option` as its subject, for what is none.
+[[nodiscard]] std::string read_json(const std::string& option, const std::string& given);
+
 /// "name=value". Throws Error(invalid_argument), with `option` as its subject, for a text without `=`.
 [[nodiscard]] std::pair<std::string, std::string> name_and_value(const std::string& option,
                                                                  const std::string& text);

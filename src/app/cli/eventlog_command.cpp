@@ -2,6 +2,7 @@
 #include "app/cli/eventlog_command.hpp"
 
 #include <algorithm>
+#include <boost/json.hpp>
 #include <chrono>
 #include <filesystem>
 #include <iostream>
@@ -15,6 +16,7 @@
 #include "app/cli/run_daemon.hpp"
 #include "core/age.hpp"
 #include "core/rfc3339.hpp"
+#include "core/wording.hpp"
 #include "postrider/error.hpp"
 #include "postrider/open.hpp"
 
@@ -33,46 +35,59 @@ void require_file(const std::string& url) {
               "is --storage the one that `postrider eventlog` serves?");
 }
 
-int purge(const PurgeOptions& options, Duration age, Change& change) {
-  const TimePoint time = Clock::system().now() - age;
-  StorageOptions storage_options;
-  storage_options.schema = Identifier(options.schema);
-  storage_options.io_timeout = purge_patience;
-  storage_options.log = log_to_stderr(LogLevel::warning);
-  const std::unique_ptr<Storage> storage = open(options.storage, storage_options);
-  EntryStore& store = storage->entry_store();
-  const std::int64_t all = store.count_before(time);
-  const std::string which = " events from before " + format_time(time);
+void say_purged(const EventlogPurgeOptions& options, std::int64_t events, TimePoint time) {
+  if (options.format == Format::json) {
+    std::cout << boost::json::serialize(boost::json::object{
+                     {"dryRun", options.dry_run}, {"events", events}, {"before", format_time(time)}})
+              << std::endl;
+    return;
+  }
+  const std::string which =
+      counted(static_cast<std::size_t>(events), "event") + " from before " + format_time(time);
   if (options.dry_run) {
-    std::cout << "postrider: there are " << all << which << "; nothing was removed" << std::endl;
+    std::cout << "postrider: there " << (events == 1 ? "is " : "are ") << which << "; nothing was removed"
+              << std::endl;
+  } else {
+    std::cout << "postrider: removed " << which << std::endl;
+  }
+}
+
+int purge(const EventlogPurgeOptions& options, Database& database, Duration age, Change& change) {
+  const TimePoint time = Clock::system().now() - age;
+  database.options.io_timeout = purge_patience;
+  database.storage = open(database.url, database.options);
+  EntryStore& store = database.storage->entry_store();
+  const std::int64_t all = store.count_before(time);
+  if (options.dry_run) {
+    say_purged(options, all, time);
     return 0;
   }
   change.begin();
   SteadyPoint next_line = Clock::system().steady_now() + pause_between_lines;
   const std::int64_t removed = api::purge_entries(store, time, [&](std::int64_t so_far) {
-    if (Clock::system().steady_now() >= next_line) {
+    if (options.format == Format::table && Clock::system().steady_now() >= next_line) {
       next_line += pause_between_lines;
       std::cout << "postrider: removed " << so_far << " of " << std::max(all, so_far) << std::endl;
     }
     return change.go_on(so_far);
   });
   change.done(removed);
-  std::cout << "postrider: removed " << removed << which << std::endl;
+  say_purged(options, removed, time);
   return 0;
 }
 
 void add_purge(CLI::App& eventlog, Chosen& chosen) {
-  auto options = std::make_shared<PurgeOptions>();
+  auto options = std::make_shared<EventlogPurgeOptions>();
   CLI::App& command = *eventlog.add_subcommand("purge", "Remove old events, in small transactions");
-  add_storage_options(command, options->storage, options->schema);
   command.add_option("--older-than", options->older_than, "Age by their timestamps: 90d, 12h, 2w")
       ->type_name("AGE")
       ->required();
   command.add_flag("--dry-run", options->dry_run, "Only count them");
-  chosen.changes[&command] = {
-      .open = [options] { return open_for({.storage = options->storage, .schema = options->schema}); }};
-  when_chosen(command, chosen, options,
-              [&change = chosen.change](const PurgeOptions& given) { return run_purge(given, change); });
+  add_admin_options(command, *options);
+  say_it_changes(command, chosen, options);
+  when_chosen(command, chosen, options, [&change = chosen.change](const EventlogPurgeOptions& given) {
+    return run_purge(given, change);
+  });
 }
 
 }  // namespace
@@ -131,11 +146,12 @@ int run_eventlog(const EventlogOptions& options) {
   return run_daemon(std::move(config), {.what = "event log API on"});
 }
 
-int run_purge(const PurgeOptions& options, Change& change) {
+int run_purge(const EventlogPurgeOptions& options, Change& change) {
   const Duration age = parse_age("--older-than", options.older_than);
-  require_file(options.storage);
+  Database database = resolve(options);
+  require_file(database.url);
   try {
-    return purge(options, age, change);
+    return purge(options, database, age, change);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::schema) throw;
     // The library's hint is for programs.

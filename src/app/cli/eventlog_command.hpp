@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "app/cli/admin_options.hpp"
 #include "app/cli/change.hpp"
 #include "postrider/clock.hpp"
 
@@ -23,10 +24,8 @@ struct EventlogOptions {
   std::string retention;  ///< "90d"; empty: nothing is removed
 };
 
-struct PurgeOptions {
-  std::string storage;
-  std::string schema = "postrider";
-  std::string older_than;  ///< "90d"
+struct EventlogPurgeOptions : AdminOptions {
+  std::string older_than{};  ///< "90d"
   bool dry_run = false;
 };
 
@@ -35,6 +34,6 @@ struct PurgeOptions {
 int run_eventlog(const EventlogOptions& options);
 
 /// Removes old entries in batches, and says how far it is. Returns the exit code.
-int run_purge(const PurgeOptions& options, Change& change);
+int run_purge(const EventlogPurgeOptions& options, Change& change);
 
 }  // namespace postrider::cli

@@ -20,7 +20,9 @@ struct ExitCode {
 
 inline constexpr std::array<ExitCode, 4> exit_codes{{
     {exit_ok, "all went well; of doctor and verify: nothing was found"},
-    {exit_failed, "it failed, and the message says why; doctor and verify: something was found"},
+    {exit_failed,
+     "it failed, or what was named is not there, and the message says why; doctor and verify: something was "
+     "found"},
     {exit_usage,
      "the command line cannot be understood (a value that is refused later: 1); nothing was done"},
     {exit_unknown, "serve and eventlog: ended without knowing what became of everything"},

@@ -4,6 +4,9 @@
 #include <boost/json.hpp>
 #include <iostream>
 #include <map>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "app/cli/command.hpp"
 #include "app/cli/explanations.hpp"
@@ -30,6 +33,12 @@ int list_all(Format format) {
   for (const Explanation& one : explanations()) table.add(json_of(one));
   table.print(std::cout, format, "", colour_wanted());
   return 0;
+}
+
+std::vector<std::string> all_codes() {
+  std::set<std::string> codes;  // a code may stand there more than once
+  for (const Explanation& one : explanations()) codes.emplace(one.code);
+  return {codes.begin(), codes.end()};
 }
 
 /// The library writes storage_full, the API storage-full: both are understood.
@@ -70,7 +79,8 @@ void add_explain_command(CLI::App& app, Chosen& chosen) {
   command
       .add_option("code", options->code,
                   "Of an error, an answer or a finding of the API, a loss, or an exit; without it, all")
-      ->type_name("CODE");
+      ->type_name("CODE")
+      ->check(offers(all_codes()));
   command.add_option("-o,--output", options->format, "table or json")
       ->type_name("FORMAT")
       ->transform(one_of<Format>({{"table", Format::table}, {"json", Format::json}}));

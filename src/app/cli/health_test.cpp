@@ -261,7 +261,7 @@ TEST_P(CheckTest, SaysOkWarningCriticalAndUnknown) {
   EXPECT_EQ(failed.code, 2);
   EXPECT_THAT(failed.out,
               AllOf(HasSubstr("relay: dead letters 1"), HasSubstr(" relay_dead_letters=1;1;1000;0")));
-  EXPECT_THAT(failed.out, HasSubstr("1 pairs FAILED: t/p"));
+  EXPECT_THAT(failed.out, HasSubstr("1 pair FAILED: t/p"));
 }
 
 TEST_P(CheckTest, WhatIsRetriedIsToldAndCountsByHowLongItWaits) {

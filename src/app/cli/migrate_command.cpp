@@ -3,6 +3,7 @@
 #include <boost/json.hpp>
 #include <filesystem>
 #include <iostream>
+#include <limits>
 
 #include "app/cli/admin_options.hpp"
 #include "app/cli/scratch_folder.hpp"
@@ -114,7 +115,7 @@ void add_migrate_command(CLI::App& app, Chosen& chosen) {
   add_admin_options(command, *options);
   command.add_option("--to", options->target, "This version instead of the newest; 0 removes all tables")
       ->type_name("VERSION")
-      ->check(not_negative());
+      ->check(between(0, std::numeric_limits<int>::max()));
   command.add_flag("--dry-run", options->dry_run, "Show the statements, and run none");
   command.add_flag("--yes", options->yes, "Do not ask before tables are removed");
   say_it_changes(command, chosen, options);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/cli/cli_fixture.hpp"
 #include "storage/entry_store.hpp"
 #include "support/backend.hpp"
 #include "support/child_process.hpp"
@@ -82,6 +83,25 @@ TEST_P(OldEventsTest, PurgeRemovesThemAndADryRunOnlyCountsThem) {
   EXPECT_THAT(purge(""), HasSubstr("removed 1200 events from before "));
   EXPECT_EQ(left(), std::pair(std::size_t{100}, std::size_t{100}));
   EXPECT_THAT(purge(""), HasSubstr("removed 0 events"));
+}
+
+TEST_P(OldEventsTest, PurgeTakesTheDatabaseFromTheEnvironmentAndSpeaksJson) {
+  CommandLine line;
+  line.environment = {{"POSTRIDER_STORAGE_URL", database_->url()},
+                      {"POSTRIDER_STORAGE_SCHEMA", database_->options().schema.str()}};
+  const auto purged = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"eventlog", "purge", "--older-than", "90d", "-o", "json"});
+    const CommandLine::Said said = line.run(more);
+    EXPECT_EQ(said.code, 0) << said.err;
+    return said.json();
+  };
+  const boost::json::value counted = purged({"--dry-run"});
+  EXPECT_EQ(counted.at("dryRun"), true);
+  EXPECT_EQ(counted.at("events"), 1200);
+  EXPECT_TRUE(counted.at("before").is_string());
+  EXPECT_EQ(left().first, std::size_t{all_events});
+  EXPECT_EQ(purged({}).at("events"), 1200);
+  EXPECT_EQ(left().first, 100U);
 }
 
 TEST_P(OldEventsTest, RetentionRemovesThemWhileTheProgramServes) {

@@ -48,11 +48,24 @@ void add_filter(CLI::App& command, OutboxChangeOptions& options) {
   command.add_option("--id", options.ids, "This one; may be given several times")
       ->allow_extra_args(false)
       ->type_name("ID");
-  add_event_filter(command, options, "NEW, RETRY", "Published so long ago");
+  add_event_filter(command, options, {"NEW", "RETRY"}, "Published so long ago");
   command.add_option("--aggregate", options.aggregate, "Order, or Order/42")->type_name("TYPE[/ID]");
   command.add_option("--node", options.node, "That this node has")->type_name("NAME");
   command.add_option("--stuck-for", options.stuck_for, "Available for so long")->type_name("AGE");
   command.add_flag("--delayed", options.delayed, "Those that are due later");
+}
+
+NotFound not_pending(Storage& storage, const OutboxChangeOptions& options) {
+  NotFound missing{.place = "the pending events of the outbox",
+                   .hint = "postrider outbox show ID says whether one is done or dead"};
+  OutboxAdmin admin(storage);
+  for (const std::string& id : options.ids) {
+    const std::optional<OutboxRecord> record = admin.find(EventId(id));
+    const bool pending =
+        record && (record->status == EventStatus::fresh || record->status == EventStatus::retry);
+    if (!pending) missing.add(id);
+  }
+  return missing;
 }
 
 /// Whose steps are told.
@@ -67,15 +80,16 @@ void add_outbox_changes(CLI::App& outbox, Chosen& chosen) {
   add_filter_command<Options>(
       outbox, chosen,
       {"requeue", "Take events from their nodes, and end the wait for a retry", "put back into the outbox",
-       "would be put back into the outbox"},
-      add_filter, [](Storage& storage, const Options& given, Change& change) {
+       "would be put back into the outbox", nullptr,
+       "All of them, but not those that are due later (--delayed)"},
+      add_filter, not_pending, [](Storage& storage, const Options& given, Change& change) {
         return stepping_outbox(storage, change).requeue(filter_of(given), given.dry_run);
       });
   add_filter_command<Options>(
       outbox, chosen,
       {"cancel", "Make pending events dead letters", "cancelled", "would be cancelled",
        "What their error says: cancelled: TEXT"},
-      add_filter, [](Storage& storage, const Options& given, Change& change) {
+      add_filter, not_pending, [](Storage& storage, const Options& given, Change& change) {
         return stepping_outbox(storage, change).cancel(filter_of(given), given.reason, given.dry_run);
       });
 }

@@ -135,7 +135,7 @@ int edit_dead(Storage& storage, const OneEvent& options, Change& change) {
     for (const std::string& text : options.headers) headers->insert(name_and_value("--header", text));
   }
   const EventId id(options.id);
-  std::string data = read_data(options.data);  // perhaps typed in just now
+  std::string data = read_json("--data", options.data);  // perhaps typed in just now
   change.begin();
   if (!admin_of(storage).edit_dead_letter(id, PayloadKind::json, std::move(data), headers)) {
     throw Error(ErrorCode::invalid_argument, "cannot change " + options.id,

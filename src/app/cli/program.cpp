@@ -65,6 +65,7 @@ void add_all_commands(CLI::App& app, Chosen& chosen, const Build& build) {
   add_explain_command(app, chosen);
   add_self_description(app, chosen, build.name());
   add_version_command(app, chosen, build);
+  add_help_command(app, chosen);
   app.footer(exit_codes_text());  // at the end: commands take over what is there when they are added
 }
 

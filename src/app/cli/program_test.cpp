@@ -87,7 +87,12 @@ TEST(Program, SaysWhichWordsThereAreAndWhichNumbers) {
     return said;
   };
   EXPECT_THAT(refusal("explain -o xml"), HasSubstr("'xml' is refused: there are json, table"));
-  EXPECT_THAT(refusal("store read --after -1"), HasSubstr("'-1' is refused: it must be 0 or more"));
+  EXPECT_THAT(refusal("store read --after -1"),
+              HasSubstr("'-1' is refused: it must be a number from 0 to 9223372036854775807"));
+  // One more than there can be is not taken for the largest that there can be.
+  EXPECT_THAT(refusal("topics rewind --all --to 9223372036854775808"),
+              HasSubstr("'9223372036854775808' is refused: it must be a number from 0 to"));
+  EXPECT_THAT(refusal("queue show 99999999999999999999"), HasSubstr("it must be a number from 0 to"));
 }
 
 /// Whatever is wrong with a command line is told in one line that looks like our other errors.
@@ -116,9 +121,7 @@ TEST(Program, WrongCommandLinesAreToldLikeOtherErrors) {
             "cannot run postrider token create: there is no option '--nam'. Hint: did you mean --name?"},
            {{"publish"}, "cannot run postrider publish: TYPE is missing. Hint: give TYPE"},
            {{"eventlog", "purge"},
-            "cannot run postrider eventlog purge: --storage, --older-than are missing. Hint: give --storage "
-            "URL, "
-            "--older-than AGE"},
+            "cannot run postrider eventlog purge: --older-than is missing. Hint: give --older-than AGE"},
            {{"eventlog"}, "cannot run postrider eventlog: --storage is missing. Hint: give --storage URL"},
            {{"serve"},
             "cannot run postrider serve: --config is missing. Hint: give --config FILE (or set "
@@ -131,8 +134,8 @@ TEST(Program, WrongCommandLinesAreToldLikeOtherErrors) {
            {{"outbox", "list", "--limit", "0"},
             "cannot read --limit: '0' is refused: it must be a number from 1 to 100000. Hint: " + list_help},
            {{"topics", "rewind", "--to", "many"},
-            "cannot read --to: 'many' is no number. Hint: postrider topics rewind --help shows what it "
-            "takes"},
+            "cannot read --to: 'many' is refused: it must be a number from 0 to 9223372036854775807. Hint: "
+            "postrider topics rewind --help shows what it takes"},
            {{"outbox", "list", "--type", "a", "--type", "b"},
             "cannot read --type: it is there 2 times. Hint: give it once"},
            {{"outbox", "list", "-o", "jsn"},
@@ -365,6 +368,13 @@ TEST_F(ProgramTest, SaysItsVersionAndItsUsage) {
   EXPECT_EQ(wrong.wait().value().code, 2);
   ChildProcess nowhere({test::program_path(), "eventlog", "--storage", "sqlite:/no/such/dir/x.db"});
   EXPECT_EQ(nowhere.wait().value().code, 1);
+}
+
+TEST(ListenUrl, NamesAnAddressThatOneCanOpen) {
+  EXPECT_EQ(http::url_of({.host = "0.0.0.0"}, 80, true), "https://127.0.0.1:80");
+  EXPECT_EQ(http::url_of({.host = "::"}, 80), "http://[::1]:80");
+  EXPECT_EQ(http::url_of({.host = "192.168.1.5"}, 80), "http://192.168.1.5:80");
+  EXPECT_EQ(http::url_of({.host = "events.example"}, 443, true), "https://events.example:443");
 }
 
 TEST(ParseListen, LoopbackOnly) {

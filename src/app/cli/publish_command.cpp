@@ -29,7 +29,7 @@ struct PublishCommandOptions : AdminOptions {
 
 Event event_of(const PublishCommandOptions& options) {
   EventBuilder builder = Event::builder(options.type);
-  builder.json(read_data(options.data));
+  builder.json(read_json("--data", options.data));
   if (!options.id.empty()) builder.id(EventId(options.id));
   if (!options.aggregate.empty()) {
     const std::size_t slash = options.aggregate.find('/');

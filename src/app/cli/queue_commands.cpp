@@ -47,6 +47,10 @@ QueueStatus queue_status(const std::string& text) {
               "the log");
 }
 
+std::vector<std::string> log_statuses() {
+  return {"COMPLETED", "COMPLETED_WITH_ERRORS", "FAILED"};
+}
+
 std::vector<QueueStatus> statuses_of(const std::vector<std::string>& texts) {
   std::vector<QueueStatus> statuses;
   statuses.reserve(texts.size());
@@ -179,17 +183,46 @@ int purge_log(Storage& storage, const QueueCommandOptions& options, Change& chan
 void add_filter(CLI::App& command, QueueCommandOptions& options, bool of_log) {
   command.add_option("--id", options.ids, "This one; may be given several times")
       ->allow_extra_args(false)
-      ->type_name("NUMBER");
+      ->type_name("NUMBER")
+      ->check(not_negative());
   command.add_option("--event-id", options.event_ids, "The event's own id")
       ->type_name("ID")
       ->allow_extra_args(false);
   add_event_filter(command, options,
-                   of_log ? "COMPLETED, COMPLETED_WITH_ERRORS, FAILED" : "PENDING, PROCESSING",
+                   of_log ? log_statuses() : std::vector<std::string>{"PENDING", "PROCESSING"},
                    of_log ? "Finished so long ago" : "Published so long ago");
   if (of_log) return;
   command.add_option("--stuck-for", options.stuck_for, "In progress for so long")->type_name("AGE");
   command.add_flag("--quarantined", options.quarantined, "Those in quarantine");
   command.add_flag("--delayed", options.delayed, "Those that are due later");
+}
+
+NotFound not_in_queue(Storage& storage, const QueueCommandOptions& options) {
+  NotFound missing{.place = "the events of the queue",
+                   .hint = "postrider queue show NUMBER says whether one is finished"};
+  QueueAdmin admin(storage);
+  for (const std::int64_t id : options.ids) {
+    if (!admin.find(QueueId{id})) missing.add(std::to_string(id));
+  }
+  for (const std::string& id : options.event_ids) {
+    if (admin.list({.event_ids = std::vector{EventId(id)}}, 1).empty()) missing.add(id);
+  }
+  return missing;
+}
+
+NotFound not_in_log(Storage& storage, const QueueCommandOptions& options) {
+  NotFound missing{.place = "the finished events",
+                   .hint =
+                       "what is still in the queue: postrider queue list; the log's entries are removed "
+                       "after some time, see queue.purge-log-after"};
+  for (const std::int64_t id : options.ids) {
+    if (!EventLog(storage).find(QueueId{id})) missing.add(std::to_string(id));
+  }
+  for (const std::string& id : options.event_ids) {
+    const QueueFilter filter{.event_ids = std::vector{EventId(id)}};
+    if (QueueAdmin(storage).replay(filter, true) == 0) missing.add(id);
+  }
+  return missing;
 }
 
 void add_limit(CLI::App& command, QueueCommandOptions& options, const char* after) {
@@ -204,6 +237,7 @@ void add_change(CLI::App& queue, Chosen& chosen, const FilterCommand& words, boo
   add_filter_command<QueueCommandOptions>(
       queue, chosen, words,
       [of_log](CLI::App& command, QueueCommandOptions& options) { add_filter(command, options, of_log); },
+      of_log ? not_in_log : not_in_queue,
       [run](Storage& storage, const QueueCommandOptions& given, Change& change) {
         QueueAdmin admin = stepping_queue(storage, change);
         return run(admin, given);
@@ -214,7 +248,8 @@ void add_changes(CLI::App& queue, Chosen& chosen) {
   using Options = QueueCommandOptions;
   add_change(queue, chosen,
              {"requeue", "Take events from their workers, and let others have them now",
-              "put back into the queue", "would be put back into the queue"},
+              "put back into the queue", "would be put back into the queue", nullptr,
+              "All that workers have, not those that are due later (--delayed)"},
              false,
              [](QueueAdmin& admin, const Options& o) { return admin.requeue(filter_of(o), o.dry_run); });
   add_change(queue, chosen,
@@ -266,7 +301,10 @@ void add_queue_commands(CLI::App& app, Chosen& chosen) {
   add(
       "show", "One event, with payload, headers, what its handlers said and the attempts that failed",
       [](CLI::App& command, Options& options) {
-        command.add_option("id", options.id, "Its number in the queue")->type_name("NUMBER")->required();
+        command.add_option("id", options.id, "Its number in the queue")
+            ->type_name("NUMBER")
+            ->check(not_negative())
+            ->required();
       },
       show_queued);
   add_changes(queue, chosen);
@@ -276,9 +314,7 @@ void add_queue_commands(CLI::App& app, Chosen& chosen) {
         command.add_option("--type", options.types, "Of this type")
             ->type_name("TYPE")
             ->allow_extra_args(false);
-        command.add_option("--status", options.statuses, "COMPLETED, COMPLETED_WITH_ERRORS, FAILED")
-            ->type_name("STATUS")
-            ->allow_extra_args(false);
+        add_statuses(command, options, log_statuses());
         add_limit(command, options, "Behind this number of the log");
       },
       print_log);

@@ -64,7 +64,10 @@ int print_pairs(Storage& storage, const PairOptionsOfCommand& options) {
                {.name = "leader", .title = "LEADER", .cut = true, .spare = 5},
                {.name = "lastError", .title = "LAST ERROR", .cut = true}});
   for (const PairStatus& pair : RelayAdmin(storage).list(selector(options))) table.add(api::pair_json(pair));
-  table.print(std::cout, options.format, "There are no pairs yet: a relay makes them when it starts.",
+  table.print(std::cout, options.format,
+              options.topic.empty() && options.publisher.empty()
+                  ? "There are no pairs yet: a relay makes them when it starts."
+                  : "There is no such pair: postrider topics list shows all.",
               colour_wanted());
   return 0;
 }
@@ -133,6 +136,17 @@ int print_dead(Storage& storage, const DeadLetterOptions& options) {
   return 0;
 }
 
+/// A name that no pair has is mostly a typing error. Their dead letters may outlive pairs.
+void require_pair(const RelayAdmin& admin, const DeadLetterOptions& options) {
+  const PairSelector all = selector(options);
+  if (options.topic.empty() && options.publisher.empty()) return;
+  if (!admin.list(all).empty() || admin.count_dead_letters(all) > 0) return;
+  throw Error(ErrorCode::invalid_argument,
+              "there is no pair" + (options.topic.empty() ? "" : " of topic '" + options.topic + "'") +
+                  (options.publisher.empty() ? "" : " of publisher '" + options.publisher + "'"),
+              "no relay with it was ever started", "see which there are: postrider topics list");
+}
+
 int discard_dead(Storage& storage, const DeadLetterOptions& options, Change& change) {
   if (options.topic.empty() && options.publisher.empty() && !options.until && !options.all) {
     throw Error(ErrorCode::invalid_argument, "cannot tell which dead letters are meant", "there is no filter",
@@ -141,6 +155,7 @@ int discard_dead(Storage& storage, const DeadLetterOptions& options, Change& cha
   RelayAdmin admin(storage);
   std::optional<Position> until;
   if (options.until) until = Position{*options.until};
+  require_pair(admin, options);
   change.begin();
   const std::size_t events = options.dry_run ? admin.count_dead_letters(selector(options), until)
                                              : admin.discard_dead_letters(selector(options), until);

@@ -135,13 +135,14 @@ int run_daemon(config::DaemonConfig config, const RunOptions& options) {
               << daemon.storage().name();
     if (!daemon.ready()) {
       std::cout << ", which does not answer yet: "
-                << (daemon.config().storage.wait ? "waiting for it (" : "it is not waited for (")
-                << daemon.phase_text() << ')';
+                << (daemon.config().storage.wait ? "waiting for it" : "it is not waited for");
     }
     const auto& server = daemon.config().server;
     if (server.management && server.dashboard && !daemon::dashboard_assets().empty())
       std::cout << ", dashboard " << daemon.url() << "/ui";
     std::cout << std::endl;
+    if (const std::string trouble = daemon.untold_trouble(); !trouble.empty())
+      log(LogLevel::warning, "postrider: " + trouble);
     watch(signals, options, daemon, log);
   }
   signals.release();

@@ -81,6 +81,7 @@ TEST_F(JsonTest, EveryCommandThatHasAnOutputFormatSpeaksJson) {
   std::ofstream(dir_.file("p.toml")) << "[storage]\nurl = \"sqlite:x.db\"\n";
   const std::map<std::string, std::vector<std::string>> arguments{
       {"postrider publish", {"T"}},
+      {"postrider eventlog purge", {"--older-than", "1d"}},
       {"postrider bench", {"--events", "5"}},
       {"postrider outbox show", {"dead1"}},
       {"postrider outbox requeue", {"--all"}},
@@ -248,6 +249,26 @@ TEST(SelfDescription, HelpAndManualSayEveryCommandOptionAndExitCode) {
   EXPECT_THAT(help, ::testing::Not(HasSubstr("  reference "))) << "hidden commands stay hidden";
 }
 
+TEST(SelfDescription, HelpIsTheSameAsTheOption) {
+  CommandLine line;
+  EXPECT_EQ(line.run({"help"}).out, line.run({"--help"}).out);
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"status"}, {"outbox"}, {"outbox", "list"}, {"help"}}) {
+    std::vector<std::string> by_option = command;
+    by_option.emplace_back("--help");
+    std::vector<std::string> by_command = command;
+    by_command.insert(by_command.begin(), "help");
+    const CommandLine::Said said = line.run(by_command);
+    EXPECT_EQ(said.code, 0);
+    EXPECT_EQ(said.out, line.run(by_option).out);
+    EXPECT_THAT(said.out, HasSubstr(command.back()));
+  }
+  const CommandLine::Said unknown = line.run({"help", "outbox", "lst"});
+  EXPECT_EQ(unknown.code, 2);
+  EXPECT_EQ(unknown.err, "postrider: there is no command 'outbox lst'. Hint: did you mean outbox list?\n");
+  EXPECT_THAT(line.run({"help", "status", "all"}).err, HasSubstr("postrider status --help shows"));
+}
+
 TEST(SelfDescription, TheManualFormatsWithoutWarnings) {
   const test::TempDir dir;
   const std::string file = dir.file("postrider.1");
@@ -291,6 +312,15 @@ TEST(SelfDescription, CompletionsAreRightForTheirShells) {
   EXPECT_EQ(complete("postrider dead replay --d"), "--dry-run");
   EXPECT_EQ(complete("postrider status -o j"), "json");
   EXPECT_EQ(complete("postrider completion ''"), "bash zsh fish");
+  EXPECT_EQ(complete("postrider config print --output ''"), "json toml");
+  EXPECT_EQ(complete("postrider check --format p"), "prometheus");
+  EXPECT_EQ(complete("postrider outbox list --status RE"), "RETRY");
+  EXPECT_EQ(complete("postrider outbox cancel --status ''"), "NEW RETRY");
+  EXPECT_EQ(complete("postrider queue log --status F"), "FAILED");
+  EXPECT_EQ(complete("postrider tail --from l"), "log");
+  EXPECT_EQ(complete("postrider token create --role o"), "operator");
+  EXPECT_EQ(complete("postrider explain storage_f"), "storage_full");
+  EXPECT_EQ(complete("postrider help outb"), "outbox");
 }
 
 std::set<std::string> explained(std::string_view kind) {

@@ -4,12 +4,14 @@
 #include <boost/json.hpp>
 #include <chrono>
 #include <iostream>
+#include <span>
 #include <sstream>
 
 #include "app/api/json_values.hpp"
 #include "app/api/record_json.hpp"
 #include "app/api/relay_api.hpp"
 #include "app/cli/admin_options.hpp"
+#include "app/cli/exit_codes.hpp"
 #include "app/cli/interrupts.hpp"
 #include "app/cli/snapshot.hpp"
 #include "app/cli/terminal.hpp"
@@ -28,6 +30,7 @@ using namespace std::chrono_literals;
 
 /// One screen: of long lists those that matter most.
 constexpr std::size_t most_rows = 12;
+constexpr std::size_t most_findings = 6;
 constexpr std::size_t longest_error = 100;
 
 /// Whether events move is not known yet, but this is.
@@ -42,7 +45,7 @@ struct StatusOptions : AdminOptions {
 };
 
 std::string age_text(Duration age) {
-  return age < 1s ? "none waits" : "oldest waits " + format_age(age);
+  return age < 1s ? "none waits" : "oldest waits " + format_about(age);
 }
 
 void print_rows(std::ostream& out, const Table& table, std::size_t shown, std::size_t all, bool colour) {
@@ -51,7 +54,7 @@ void print_rows(std::ostream& out, const Table& table, std::size_t shown, std::s
 }
 
 /// Those first that are not as they should be.
-void print_pairs(std::ostream& out, std::vector<PairStatus> pairs, bool colour) {
+void screen_pairs(std::ostream& out, std::vector<PairStatus> pairs, bool colour) {
   if (pairs.empty()) return;
   std::stable_sort(pairs.begin(), pairs.end(), [](const PairStatus& a, const PairStatus& b) {
     if ((a.state != PairState::active) != (b.state != PairState::active)) return a.state != PairState::active;
@@ -71,7 +74,7 @@ void print_pairs(std::ostream& out, std::vector<PairStatus> pairs, bool colour) 
   print_rows(out, table, shown, pairs.size(), colour);
 }
 
-void print_projections(std::ostream& out, const std::vector<ProjectionStatus>& projections, bool colour) {
+void screen_projections(std::ostream& out, const std::vector<ProjectionStatus>& projections, bool colour) {
   if (projections.empty()) return;
   Table table({{"name", "PROJECTION"},
                {"version", "VERSION", true},
@@ -108,6 +111,21 @@ std::string leaders_text(const std::vector<LeaderStatus>& leaders,
   return dead == 0 ? text : text + "; " + std::to_string(dead) + " gone";
 }
 
+/// The worst first, a line for each, with what to do about it.
+std::string stuck_text(const std::vector<daemon::Finding>& findings) {
+  constexpr const char* next_line = "\n             ";
+  std::string text;
+  for (const daemon::Finding& one : std::span(findings).first(std::min(findings.size(), most_findings))) {
+    text += (text.empty() ? "" : next_line) + cell(json::value(one.text)) +
+            ". Hint: " + cell(json::value(one.hint));
+  }
+  if (findings.size() > most_findings) {
+    text += next_line + std::string("… and ") + std::to_string(findings.size() - most_findings) +
+            " more: postrider status -o json";
+  }
+  return text;
+}
+
 void print_screen(std::ostream& out, const Snapshot& now, bool colour) {
   const auto line = [&](const char* name, const std::string& text) {
     out << (colour ? "\x1b[1m" : "") << name << (colour ? "\x1b[0m" : "") << text << '\n';
@@ -132,17 +150,15 @@ void print_screen(std::ostream& out, const Snapshot& now, bool colour) {
   line("event log    ", "up to " + std::to_string(static_cast<std::int64_t>(now.log_head)));
   line("event store  ", "up to position " + std::to_string(static_cast<std::int64_t>(now.head)));
   line("leaders      ", leaders_text(now.leaders, now.standbys));
-  const std::string stuck = cell(json::value(daemon::stuck_line(now.findings)));
   // What has been tried once and was not taken is no finding before its patience is over; nor is it moving.
-  const std::string none =
-      now.outbox.retrying > 0 ? "not yet: see what was tried and not taken" : "no: " + stuck;
-  line("stuck        ", now.findings.empty() ? none : stuck + ". Hint: " + now.findings.front().hint);
-  print_pairs(out, now.pairs, colour);
-  print_projections(out, now.projections, colour);
+  const std::string none = now.outbox.retrying > 0 ? "not yet: see what was tried and not taken"
+                                                   : "no: " + daemon::stuck_line(now.findings);
+  line("stuck        ", now.findings.empty() ? none : stuck_text(now.findings));
+  screen_pairs(out, now.pairs, colour);
+  screen_projections(out, now.projections, colour);
 }
 
-std::string rendered(const Database& database, Format format, bool colour) {
-  const Snapshot snapshot = take_snapshot(database);
+std::string rendered(const Snapshot& snapshot, Format format, bool colour) {
   if (format == Format::json) return api::serialized(snapshot_json(snapshot)) + "\n";
   std::ostringstream out;
   print_screen(out, snapshot, colour);
@@ -157,7 +173,7 @@ int watch(const StatusOptions& options) {
   do {
     std::string text;
     try {
-      text = rendered(database, options.format, colour_wanted());
+      text = rendered(take_snapshot(database), options.format, colour_wanted());
     } catch (const Error& error) {
       if (!error.retryable() && !error.connection_lost() && error.code() != ErrorCode::unavailable) throw;
       text = options.format == Format::json
@@ -175,8 +191,18 @@ int watch(const StatusOptions& options) {
 
 int run_status(const StatusOptions& options) {
   if (options.watch) return watch(options);
-  std::cout << rendered(open_database(options), options.format, colour_wanted());
-  return 0;
+  const Snapshot snapshot = take_snapshot(open_database(options));
+  std::cout << rendered(snapshot, options.format, colour_wanted());
+  if (snapshot.schema_fits()) return exit_ok;
+  const std::string version = std::to_string(snapshot.schema_version);
+  std::cerr << what_of(Error(ErrorCode::schema, "cannot say how everything stands",
+                             snapshot.schema_version == 0
+                                 ? "the tables are not there"
+                                 : "the tables have version " + version + ", this program needs version " +
+                                       std::to_string(snapshot.schema_needed),
+                             "postrider migrate makes them"))
+            << '\n';
+  return exit_failed;
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ int read_on(const StoreOptions& options) {
 int append(Storage& storage, const StoreOptions& options) {
   AppendEventBuilder builder = AppendEvent::builder(options.type);
   for (const std::string& tag : options.tags) builder.tag(Tag::decode(tag));
-  builder.data(read_data(options.data));
+  builder.data(read_json("--data", options.data));
   for (const std::string& text : options.metadata) {
     auto [name, value] = name_and_value("--metadata", text);
     builder.metadata(std::move(name), std::move(value));

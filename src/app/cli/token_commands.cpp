@@ -128,7 +128,9 @@ void add_token_commands(CLI::App& app, Chosen& chosen) {
     CLI::App& command =
         add_command(group, "create", "Make a token, show it once, and note its hash", *options);
     command.add_option("--name", options->name, "Who it is for; the audit says it")->required();
-    command.add_option("--role", options->role, "viewer, operator or admin")->capture_default_str();
+    command.add_option("--role", options->role, "viewer, operator or admin")
+        ->check(offers({"viewer", "operator", "admin"}))
+        ->capture_default_str();
     command.add_option("--expires-in", options->expires_in, "90d; without it, never")->type_name("AGE");
     add_change(command, chosen, options, create);
   }

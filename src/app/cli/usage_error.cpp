@@ -74,10 +74,7 @@ std::optional<std::string> missing_command(const Given& given, const std::vector
   if (rest.empty()) {
     return "postrider: " + (given.path.empty() ? "it" : given.name()) + " needs a command. Hint: " + all;
   }
-  const std::string path = given.path.empty() ? "" : given.path + " ";
-  const std::string meant = nearest_word(rest.front(), names);
-  return "postrider: there is no command '" + path + rest.front() +
-         "'. Hint: " + (meant.empty() ? all : "did you mean " + path + meant + "?");
+  return unknown_command_text(*given.app, given.path, rest.front());
 }
 
 /// What nobody has taken: an option that there is not, or a word too many. Nothing when all was taken.
@@ -155,6 +152,17 @@ std::optional<std::string> wrong_value(const Given& given, const CLI::ParseError
 }
 
 }  // namespace
+
+std::string unknown_command_text(const CLI::App& group, const std::string& path, const std::string& word) {
+  const std::vector<std::string> names = commands_of(group);
+  const std::string before = path.empty() ? "" : path + " ";
+  const std::string meant = nearest_word(word, names);
+  return "postrider: there is no command '" + before + word + "'. Hint: " +
+         (!meant.empty()       ? "did you mean " + before + meant + "?"
+          : names.empty()      ? "postrider " + before + "--help shows what it takes"
+          : names.size() == 1U ? "there is " + names.front()
+                               : "there are " + CLI::detail::join(names, ", "));
+}
 
 std::string usage_text(const CLI::App& app, const CLI::ParseError& error) {
   const Given given = given_command(app);

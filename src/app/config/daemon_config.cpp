@@ -246,6 +246,19 @@ void check_names(Source& source, const DaemonConfig& config) {
   }
 }
 
+/// Where the sinks stand, for what they refuse when they are made.
+void place_sinks(const Source& source, const ReadConfig& read, std::vector<SinkConfig>& sinks) {
+  for (SinkConfig& sink : sinks) {
+    const std::string table = "sinks." + sink.name;
+    for (const ConfigTable& one : source.file().tables()) {
+      if (one.name == table) sink.where = source.file().name() + ", line " + std::to_string(one.line);
+    }
+    for (const Effective& one : read.effective) {
+      if (one.table == table && !one.where.empty()) sink.places.emplace(one.name, one.where);
+    }
+  }
+}
+
 ReadConfig read_all(Source source) {
   ReadConfig result;
   DaemonConfig& config = result.config;
@@ -263,6 +276,7 @@ ReadConfig read_all(Source source) {
   for (const Effective& one : result.effective) {
     if (!one.where.empty()) config.places.emplace(one.table + "." + one.name, one.where);
   }
+  place_sinks(source, result, config.sinks);
   return result;
 }
 
@@ -294,6 +308,10 @@ DaemonConfig parse_config_of(std::string table, std::string_view text, const std
   Source source(ConfigFile::parse(text, name), environment);
   source.resolve_only(std::move(table));
   return read_all(std::move(source)).config;
+}
+
+void refuse_sinks(std::span<const Error> errors) {
+  throw_all("the sinks are refused", errors);
 }
 
 std::vector<std::string> changed_options(const std::vector<Effective>& before,

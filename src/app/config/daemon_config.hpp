@@ -6,11 +6,13 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "config/section.hpp"
 #include "postrider/clock.hpp"
+#include "postrider/error.hpp"
 #include "postrider/log.hpp"
 #include "postrider/outbox.hpp"
 #include "postrider/relay.hpp"
@@ -25,6 +27,9 @@ struct SinkConfig {
   std::string type{};
   std::string key_tag{};
   std::function<std::shared_ptr<Sink>(const LogCallback& log)> make{};
+  std::string where{};  ///< its table: "shop.toml, line 7"; empty when it is not from a file
+  /// Of its options: "shop.toml, line 9" for "url". Not those that have their defaults.
+  std::map<std::string, std::string> places{};
 };
 
 /// [relay.topics.<name>]
@@ -121,6 +126,9 @@ struct ReadConfig {
 [[nodiscard]] DaemonConfig read_config_of(std::string table, const std::string& path);
 [[nodiscard]] DaemonConfig parse_config_of(std::string table, std::string_view text, const std::string& name,
                                            const char* const* environment = nullptr);
+
+/// Throws what sinks have refused when they were made: all of it. Nothing when they have not.
+void refuse_sinks(std::span<const Error> errors);
 
 /// Of two readings of a configuration, the options that differ: "relay.workers".
 [[nodiscard]] std::vector<std::string> changed_options(const std::vector<Effective>& before,

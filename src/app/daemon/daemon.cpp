@@ -287,14 +287,14 @@ std::string Daemon::phase_text() const {
       const std::string trouble = storage_->pool_stats().trouble;
       if (trouble.empty()) return "starting";
       return (config_.storage.wait ? "waiting for the database: " : "the only attempt is under way: ") +
-             trouble;
+             std::string(without_prefix(trouble));
     }
     case StorageStarter::State::waiting:
-      return "waiting for the database: " + starter->trouble();
+      return "waiting for the database: " + std::string(without_prefix(starter->trouble()));
     case StorageStarter::State::ready:
       return "running";
     case StorageStarter::State::failed:
-      return "failed: " + starter->trouble();
+      return "failed: " + std::string(without_prefix(starter->trouble()));
   }
   return {};
 }
@@ -304,7 +304,18 @@ std::size_t Daemon::unfinished_entries() const noexcept {
 }
 
 std::string Daemon::url() const {
-  return http::url_of(listen_address(config_), port(), !config_.server.tls_certificate.empty());
+  http::ListenAddress address = listen_address(config_);
+  const bool all_addresses = address.host == "0.0.0.0" || address.host == "::";
+  // The name that it goes by is the one that its certificate has.
+  const std::vector<std::string>& names = config_.server.allowed_hosts;
+  if (all_addresses && !names.empty()) address.host = names.front();
+  return http::url_of(address, port(), !config_.server.tls_certificate.empty());
+}
+
+std::string Daemon::untold_trouble() const {
+  const StorageStarter* const starter = starter_;
+  const bool trying = starter != nullptr && starter->state() == StorageStarter::State::trying;
+  return trying ? std::string(without_prefix(storage_->pool_stats().trouble)) : std::string();
 }
 
 bool Daemon::known_away() const {

@@ -52,6 +52,8 @@ class Daemon {
   [[nodiscard]] std::exception_ptr failure() const;
   /// What it waits for, or does, in a line.
   [[nodiscard]] std::string phase_text() const;
+  /// What keeps its first attempt at the database, while that is under way: the log tells it afterwards.
+  [[nodiscard]] std::string untold_trouble() const;
   /// See Vitals. One thread asks, from `start` to `stop`.
   [[nodiscard]] std::string hanging(SteadyPoint now, Duration patience) {
     return vitals_->hanging(now, patience);

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 
+#include "core/wording.hpp"
 #include "storage/progress_store.hpp"
 
 namespace postrider::daemon {
@@ -28,8 +29,12 @@ std::string span_of(Duration time) {
   return std::to_string(seconds / 3600) + " h";
 }
 
+std::string number_of(std::int64_t count, std::string_view noun) {
+  return counted(static_cast<std::size_t>(std::max<std::int64_t>(count, 0)), noun);
+}
+
 std::string lag_of(const PairStatus& pair) {
-  return std::to_string(pair.lag_events) + " events behind, for " + span_of(pair.lag_time);
+  return number_of(pair.lag_events, "event") + " behind, for " + span_of(pair.lag_time);
 }
 
 class Findings {
@@ -137,22 +142,23 @@ void look_at_pairs(const Figures& figures, Findings& findings) {
       ++waiting;
     } else if (pair.state == PairState::active && pair.error_count > 0) {
       findings.add(Cause::failing_pair,
-                   "pair " + name + " has failed " + std::to_string(pair.error_count) +
-                       " times and tries again: " + pair.last_error,
+                   "pair " + name + " has failed " + number_of(pair.error_count, "time") +
+                       " and tries again: " + pair.last_error,
                    "look after its receiver; reset makes it try at once");
     }
   }
   if (waiting > 0) {
     findings.add(Cause::no_leader,
-                 "nobody leads: " + std::to_string(waiting) + " pairs have events to publish",
+                 "nobody leads: " + counted(waiting, "pair") + (waiting == 1 ? " has" : " have") +
+                     " events to publish",
                  "start a node with [relay] enabled = true");
   }
   for (const LeaderStatus& leader : figures.leaders) {
     if (leader.alive || leader.pairs == 0) continue;
     findings.add(Cause::dead_node,
                  "node " + leader.node + " is dead or cut off, last heard of " +
-                     span_of(figures.at - leader.heartbeat) + " ago; " + std::to_string(leader.pairs) +
-                     " pairs were its",
+                     span_of(figures.at - leader.heartbeat) + " ago; " + number_of(leader.pairs, "pair") +
+                     (leader.pairs == 1 ? " was its" : " were its"),
                  "another node takes them over within seconds; if none does, start one");
   }
 }
@@ -231,14 +237,16 @@ std::vector<Finding> diagnose(const Figures* figures, const Observer& observer) 
                  "process " + std::to_string(blocker.pid) +
                      (blocker.application.empty() ? "" : " (" + blocker.application + ")") +
                      " holds a transaction open for " + span_of(blocker.open_for) + "; " +
-                     std::to_string(blocker.waiting) + " sessions wait for it",
+                     number_of(blocker.waiting, "session") + (blocker.waiting == 1 ? " waits" : " wait") +
+                     " for it",
                  "end it there, or: select pg_terminate_backend(" + std::to_string(blocker.pid) + ")");
   }
   look_at_pairs(*figures, findings);
   look_at_outbox(figures->outbox, observer.runs_outbox, findings);
   if (figures->queue.pending > 0 && figures->queue.oldest_pending >= patience) {
     findings.add(Cause::queue_waits,
-                 std::to_string(figures->queue.pending) + " events wait in the queue, the oldest for " +
+                 number_of(figures->queue.pending, "event") +
+                     (figures->queue.pending == 1 ? " waits" : " wait") + " in the queue, the oldest for " +
                      span_of(figures->queue.oldest_pending),
                  "see that workers run, and that they have handlers for these types");
   }

@@ -109,7 +109,7 @@ std::vector<Case> cases() {
          f.leaders.clear();
          f.pairs[0].lag_events = 1;
        },
-       Cause::no_leader, "nobody leads: 1 pairs have events to publish"},
+       Cause::no_leader, "nobody leads: 1 pair has events to publish"},
       {"DeadNode",
        [](Figures& f, auto&) {
          f.leaders.push_back({.node = "n2", .heartbeat = TimePoint{970s}, .alive = false, .pairs = 3});

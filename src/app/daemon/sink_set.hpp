@@ -15,7 +15,7 @@ namespace postrider::daemon {
 /// The receivers of a configuration by name. They connect when they are first needed.
 class SinkSet {
  public:
-  /// Throws Error(invalid_argument) for options that a sink refuses.
+  /// Throws Error(invalid_argument) for options that sinks refuse: all of them, each with its line.
   SinkSet(const std::vector<config::SinkConfig>& configs, const LogCallback& log);
   ~SinkSet();
   SinkSet(const SinkSet&) = delete;

@@ -6,6 +6,7 @@
 
 #include "core/option_check.hpp"
 #include "core/what_of.hpp"
+#include "core/without_prefix.hpp"
 #include "postrider/error.hpp"
 #include "postrider/retry_policy.hpp"
 
@@ -83,7 +84,7 @@ void StorageStarter::run() noexcept {
       options_.log(LogLevel::warning,
                    "postrider: waiting for the database, next attempt in " +
                        std::to_string(std::chrono::ceil<std::chrono::seconds>(wait).count()) +
-                       " s: " + what_of(error));
+                       " s: " + std::string(without_prefix(what_of(error))));
       set(State::waiting, what_of(error));
       if (!pause(wait)) return;
     }

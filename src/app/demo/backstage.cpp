@@ -2,6 +2,7 @@
 #include "app/demo/backstage.hpp"
 
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <utility>
@@ -146,6 +147,10 @@ config::DaemonConfig full_config(const Place& place, const std::string& listen,
   config.outbox.routes = {{.type = "OrderPlaced", .sink = "mail"}};
   config.outbox.unrouted_is_dead = false;  // what the audience publishes itself
   config.eventlog.enabled = true;
+  for (const std::filesystem::path& folder : {place.spillover(), place.encore_spillover()}) {
+    std::filesystem::create_directory(folder);  // so that the dashboard finds it before a logger does
+    config.spill.folders.push_back(folder.string());
+  }
   return config;
 }
 

@@ -27,7 +27,7 @@ void play_encore(Stage& stage, const Backstage& backstage) {
   EventStore store{*storage};
   Tally tally;
   const std::unique_ptr<AsyncEventLogger> logger =
-      resort_logger(backstage.url(), stage.place().folder / "encore-spillover", false);
+      resort_logger(backstage.url(), stage.place().encore_spillover(), false);
   for (int n = 0; stage.pause(500ms); ++n) {
     (void)shop.take_order(n % 12 == 11);
     if (n % 2 == 0) queue.publish(PaidOrder{first_number + n, "postcard"});

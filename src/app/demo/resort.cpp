@@ -86,7 +86,7 @@ int run_resort(const Place& place) {
   const cli::Interrupts interrupts;
   ResortBoard& board = ResortBoard::map(place);
   const std::unique_ptr<AsyncEventLogger> logger = resort_logger(
-      "http://127.0.0.1:" + std::to_string(board.port.load()), place.folder / "spillover", board.aggressive);
+      "http://127.0.0.1:" + std::to_string(board.port.load()), place.spillover(), board.aggressive);
   if (logger == nullptr) return 1;
   const std::uint64_t sent_before = board.sent;
   const std::uint64_t spilled_before = board.spilled;

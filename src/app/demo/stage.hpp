@@ -28,6 +28,9 @@ struct Place {
   [[nodiscard]] std::filesystem::path ledger() const { return folder / "ledger.txt"; }
   /// While this file is there, the newsletter's printer refuses everything.
   [[nodiscard]] std::filesystem::path paper_jam() const { return folder / "paper-jam"; }
+  /// What the pet resort's logger puts aside, in its chapter and behind the last one.
+  [[nodiscard]] std::filesystem::path spillover() const { return folder / "spillover"; }
+  [[nodiscard]] std::filesystem::path encore_spillover() const { return folder / "encore-spillover"; }
 };
 
 /// What chapters need. Made before the process has other threads; used by one, but for `left`.

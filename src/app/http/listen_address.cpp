@@ -9,9 +9,11 @@
 namespace postrider::http {
 
 std::string url_of(const ListenAddress& address, std::uint16_t port, bool tls) {
-  const bool v6 = address.host.find(':') != std::string::npos;
-  return (tls ? "https://" : "http://") + (v6 ? "[" + address.host + "]" : address.host) + ":" +
-         std::to_string(port);
+  const std::string host = address.host == "0.0.0.0" ? "127.0.0.1"
+                           : address.host == "::"    ? "::1"
+                                                     : address.host;
+  const bool v6 = host.find(':') != std::string::npos;
+  return (tls ? "https://" : "http://") + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
 ListenAddress parse_listen(std::string_view text, bool guarded) {

@@ -17,6 +17,7 @@ struct ListenAddress {
 /// reach.
 [[nodiscard]] ListenAddress parse_listen(std::string_view text, bool guarded = false);
 
+/// One that this machine can open: an address that stands for all of the machine's is told as loopback.
 [[nodiscard]] std::string url_of(const ListenAddress& address, std::uint16_t port, bool tls = false);
 
 }  // namespace postrider::http

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 
@@ -71,6 +72,18 @@ void ConnectionContext::use_unnamed_statements(std::string_view reason) {
 
 namespace {
 
+/// libpq asks back where nobody answers, in a line of its own for each address; our hint says it once.
+std::string without_questions(std::string why) {
+  constexpr std::string_view question = "Is the server running";
+  for (std::size_t at = why.find(question); at != std::string::npos; at = why.find(question)) {
+    std::size_t begin = at;
+    while (begin > 0 && std::isspace(static_cast<unsigned char>(why[begin - 1])) != 0) --begin;
+    const std::size_t end = why.find('?', at);
+    why.erase(begin, end == std::string::npos ? end : end + 1 - begin);
+  }
+  return why;
+}
+
 /// Waiting will not help. libpq gives no SQLSTATE for a failed connect, only the server's words.
 bool is_permanent(std::string_view why) {
   constexpr std::array<std::string_view, 6> signs{"does not exist",        "authentication failed",
@@ -110,7 +123,8 @@ Connection::Connection(ConnectionContext& context) : context_(context), patience
     state = PQconnectPoll(native_.get());
     if (state == PGRES_POLLING_FAILED) break;
   }
-  if (PQstatus(native_.get()) != CONNECTION_OK) refuse(failure_of(nullptr, native_.get()).message);
+  if (PQstatus(native_.get()) != CONNECTION_OK)
+    refuse(without_questions(failure_of(nullptr, native_.get()).message));
   PQsetNoticeReceiver(native_.get(), &log_notice, &context_);
   // Otherwise sending would wait, for ever, for a server that takes nothing.
   if (PQsetnonblocking(native_.get(), 1) != 0) refuse(failure_of(nullptr, native_.get()).message);
