@@ -8,6 +8,7 @@
 #include "storage/queue_store.hpp"
 #include "support/backend.hpp"
 #include "support/eventually.hpp"
+#include "support/logged_lines.hpp"
 
 namespace postrider::daemon {
 namespace {
@@ -26,25 +27,14 @@ class MaintenanceTest : public test::BackendTest {
     config_.queue.abandoned_timeout = 100ms;
   }
   [[nodiscard]] Storage& storage() { return database_->storage(); }
-  [[nodiscard]] LogCallback log() {
-    return [this](LogLevel, std::string_view line) {
-      const MutexLock lock(mutex_);
-      lines_.emplace_back(line);
-    };
-  }
-  [[nodiscard]] std::vector<std::string> lines() {
-    const MutexLock lock(mutex_);
-    return lines_;
-  }
   [[nodiscard]] bool told(const std::string& text) {
-    return test::eventually([&] { return ::testing::Value(lines(), Contains(HasSubstr(text))); });
+    return test::eventually([&] { return ::testing::Value(log_.all(), Contains(HasSubstr(text))); });
   }
 
   std::optional<test::TestDatabase> database_;
   config::DaemonConfig config_;
   metrics::PrometheusMetrics metrics_;
-  Mutex mutex_;
-  std::vector<std::string> lines_ POSTRIDER_GUARDED_BY(mutex_);
+  test::LoggedLines log_;
 };
 POSTRIDER_FOR_EACH_BACKEND(MaintenanceTest);
 
@@ -65,7 +55,7 @@ TEST_P(MaintenanceTest, RemovesWhatHandlersHaveStoredAboutFinishedEventsOnly) {
     }
   }
   ASSERT_EQ(storage().queue_store().load_states(ids).size(), 2U);
-  Maintenance maintenance(storage(), config_, metrics_, Clock::system(), log());
+  Maintenance maintenance(storage(), config_, metrics_, Clock::system(), log_.callback());
   maintenance.start();
   EXPECT_TRUE(test::eventually([&] { return storage().queue_store().load_states(ids).size() == 1; }));
   EXPECT_TRUE(test::eventually([&] {
@@ -81,7 +71,7 @@ TEST_P(MaintenanceTest, TellsOfAbandonedEventsOnceAndLeavesThemToTheNextWorker) 
   EventQueue queue{storage(), {.abandoned_timeout = 100ms}};
   queue.publish(Event::json("Job", "{}"));
   ASSERT_TRUE(queue.poll().has_value());  // by a worker that dies
-  Maintenance maintenance(storage(), config_, metrics_, Clock::system(), log());
+  Maintenance maintenance(storage(), config_, metrics_, Clock::system(), log_.callback());
   maintenance.start();
   EXPECT_TRUE(told("1 event of the queue abandoned"));
   EXPECT_TRUE(told("for 100 ms no other one"));
@@ -92,13 +82,13 @@ TEST_P(MaintenanceTest, TellsOfAbandonedEventsOnceAndLeavesThemToTheNextWorker) 
   ASSERT_EQ(other.finalize(again->claim), Settled::applied);
   EXPECT_TRUE(told("no event of the queue is abandoned any more"));
   maintenance.stop();
-  EXPECT_EQ(lines().size(), 2U);
+  EXPECT_EQ(log_.all().size(), 2U);
 }
 
 TEST_P(MaintenanceTest, ADatabaseThatFailsIsToldOnceAndCounted) {
   if (IsSkipped() || HasFatalFailure()) return;
   storage().migrate({.target = 0});
-  Maintenance maintenance(storage(), config_, metrics_, Clock::system(), log());
+  Maintenance maintenance(storage(), config_, metrics_, Clock::system(), log_.callback());
   maintenance.start();
   EXPECT_TRUE(told("cannot remove old rows, trying again"));
   EXPECT_TRUE(test::eventually([&] {
@@ -109,7 +99,7 @@ TEST_P(MaintenanceTest, ADatabaseThatFailsIsToldOnceAndCounted) {
   storage().migrate();
   EXPECT_TRUE(told("old rows are removed again"));
   maintenance.stop();
-  EXPECT_EQ(lines().size(), 2U);
+  EXPECT_EQ(log_.all().size(), 2U);
 }
 
 }  // namespace

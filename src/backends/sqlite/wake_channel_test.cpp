@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "postrider/sqlite.hpp"
+#include "support/logged_lines.hpp"
 #include "support/temp_dir.hpp"
 #include "support/wakes.hpp"
 
@@ -22,23 +23,9 @@ using ::testing::HasSubstr;
 
 class SqliteWakeChannelTest : public ::testing::Test {
  protected:
-  [[nodiscard]] LogCallback log() {
-    return [this](LogLevel, std::string_view line) {
-      const MutexLock lock(mutex_);
-      lines_.emplace_back(line);
-    };
-  }
-  [[nodiscard]] std::vector<std::string> lines() {
-    const MutexLock lock(mutex_);
-    return lines_;
-  }
-
   test::TempDir dir_;
   const std::string path_ = dir_.file("shop.db-wake");
-
- private:
-  Mutex mutex_;
-  std::vector<std::string> lines_ POSTRIDER_GUARDED_BY(mutex_);
+  test::LoggedLines log_;
 };
 
 TEST_F(SqliteWakeChannelTest, ASignalReachesAnotherNodeAndThisOne) {
@@ -62,7 +49,7 @@ TEST_F(SqliteWakeChannelTest, ASignalReachesAnotherNodeAndThisOne) {
 }
 
 TEST_F(SqliteWakeChannelTest, OtherTopicsAreNotHeard) {
-  SqliteWakeChannel channel(path_, log());
+  SqliteWakeChannel channel(path_, log_.callback());
   Wakes wakes;
   const auto subscription = channel.listen(wake_topic::queue, [&wakes] { wakes(); });
   ASSERT_TRUE(wakes.more_than(0));
@@ -74,7 +61,7 @@ TEST_F(SqliteWakeChannelTest, OtherTopicsAreNotHeard) {
 }
 
 TEST_F(SqliteWakeChannelTest, ARemovedFileIsMadeAnewAndWakes) {
-  SqliteWakeChannel channel(path_, log());
+  SqliteWakeChannel channel(path_, log_.callback());
   Wakes wakes;
   const auto subscription = channel.listen(wake_topic::queue, [&wakes] { wakes(); });
   ASSERT_TRUE(wakes.more_than(0));
@@ -87,11 +74,11 @@ TEST_F(SqliteWakeChannelTest, ARemovedFileIsMadeAnewAndWakes) {
   ASSERT_TRUE(std::filesystem::remove(path_));
   channel.notify(wake_topic::queue);
   EXPECT_TRUE(wakes.more_than(before));
-  EXPECT_THAT(lines(), ElementsAre());
+  EXPECT_THAT(log_.all(), ElementsAre());
 }
 
 TEST_F(SqliteWakeChannelTest, DestructionIsPromptAndNothingIsWokenBehindIt) {
-  SqliteWakeChannel channel(path_, log());
+  SqliteWakeChannel channel(path_, log_.callback());
   Wakes wakes;
   auto subscription = channel.listen(wake_topic::queue, [&wakes] { wakes(); });
   ASSERT_TRUE(wakes.more_than(0));
@@ -103,20 +90,21 @@ TEST_F(SqliteWakeChannelTest, DestructionIsPromptAndNothingIsWokenBehindIt) {
 
 TEST_F(SqliteWakeChannelTest, WithoutAFolderItComplainsOnceAndTriesAgain) {
   const std::filesystem::path folder = dir_.file("later");
-  SqliteWakeChannel channel(folder / "shop.db-wake", log());
+  SqliteWakeChannel channel(folder / "shop.db-wake", log_.callback());
   Wakes wakes;
   const auto subscription = channel.listen(wake_topic::queue, [&wakes] { wakes(); });
   EXPECT_ANY_THROW(channel.notify(wake_topic::queue));
   EXPECT_EQ(wakes.count(), 0);
   std::filesystem::create_directory(folder);
   ASSERT_TRUE(wakes.more_than(0));
-  if (const std::vector<std::string> said = lines(); !said.empty()) {  // unless it came too late to see that
+  if (const std::vector<std::string> said = log_.all();
+      !said.empty()) {  // unless it came too late to see that
     EXPECT_THAT(said, ElementsAre(HasSubstr("shop.db-wake), trying again: ")));
   }
 }
 
 TEST_F(SqliteWakeChannelTest, WhatIsWokenMayThrow) {
-  SqliteWakeChannel channel(path_, log());
+  SqliteWakeChannel channel(path_, log_.callback());
   Wakes wakes;
   const auto subscription = channel.listen(wake_topic::queue, [&wakes] {
     wakes();
