@@ -6,7 +6,6 @@ namespace {
 
 constexpr std::string_view topic_place = "{topic}";
 constexpr std::string_view type_place = "{type}";
-constexpr std::string_view topic_of_the_outbox = "outbox";
 
 }  // namespace
 

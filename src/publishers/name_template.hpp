@@ -10,6 +10,9 @@
 
 namespace postrider {
 
+/// Of events that come from no topic of a relay.
+inline constexpr std::string_view topic_of_the_outbox = "outbox";
+
 /// A name outside that depends on the message: "orders.{type}". Knows {topic} and {type}; nothing else may
 /// stand in braces. Events of the outbox, which have no topic, have the topic "outbox" here.
 class NameTemplate {

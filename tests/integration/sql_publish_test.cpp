@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 
 #include <array>
+#include <chrono>
+#include <set>
 #include <utility>
 
 #include "integration/outbox_fixture.hpp"
@@ -148,6 +150,39 @@ TEST_P(SqlPublish, CommittedItIsDeliveredOnceWithAllItsFields) {
   EXPECT_EQ(status(event.id()), EventStatus::done);
   EXPECT_EQ(outbox.poll(), 0U);
   EXPECT_EQ(seen_.count(), 1U);
+}
+
+TEST_P(SqlPublish, WithoutAnIdItHasAUlidOfItsMomentWhichListsGoBy) {
+  open();
+  Outbox outbox{*storage_, without_poller()};
+  start(outbox);
+  constexpr std::size_t count = 40;
+  const auto millis = [] {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  };
+  const auto connection = connect_foreign();
+  const std::int64_t before = millis();
+  for (std::size_t i = 0; i < count; ++i) publish_short(*connection);
+  const std::int64_t after = millis();
+  std::size_t polled = 0;
+  for (std::size_t i = 0; i < count && polled < count; ++i)
+    polled += outbox.poll();  // a poll may take a part
+  ASSERT_EQ(polled, count);
+  ASSERT_TRUE(seen_.await(count));
+  std::set<std::string> ids;
+  for (const Event& event : seen_.events()) {
+    const std::string id = event.id().str();
+    ids.insert(id);
+    constexpr std::string_view letters = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+    ASSERT_EQ(id.size(), 26U) << id;
+    ASSERT_EQ(id.find_first_not_of(letters), std::string::npos) << id;
+    std::int64_t moment = 0;
+    for (const char c : id.substr(0, 10)) moment = moment * 32 + static_cast<std::int64_t>(letters.find(c));
+    EXPECT_GE(moment, before - 1) << id;  // rounded
+    EXPECT_LE(moment, after + 1) << id;
+  }
+  EXPECT_EQ(ids.size(), count);
 }
 
 TEST_P(SqlPublish, TheRowIsWhatTheLibraryWouldHaveWritten) {

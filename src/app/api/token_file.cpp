@@ -148,9 +148,10 @@ bool is_comment(const std::string& line) {
 }
 
 [[noreturn]] void refuse_to_read(const std::string& path, int reason) {
-  throw Error(ErrorCode::unavailable, "cannot read the tokens in " + path,
-              std::generic_category().message(reason),
-              "make one: postrider token create --file " + path + " --name NAME");
+  throw Error(
+      ErrorCode::unavailable, "cannot read the tokens in " + path, std::generic_category().message(reason),
+      reason == EACCES ? "it belongs to whoever made it: chown it to the user that this program runs as"
+                       : "make one: postrider token create --file " + path + " --name NAME");
 }
 
 /// All of the file. Half of it, or a folder's nothing, would lock out whoever has a token.

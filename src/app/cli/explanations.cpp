@@ -168,9 +168,11 @@ constexpr std::array all{
     Explanation{"blocking-transaction", kind_cause,
                 "A transaction is open for so long that events behind it cannot be published in order.",
                 "The finding names its process: end it, or wait for it."},
-    Explanation{"database-refuses", kind_cause,
-                "The database answers, but what a node has to write fails again and again.",
-                "The log says why: mostly a full disk. It goes on by itself once there is room."},
+    Explanation{
+        "database-refuses", kind_cause,
+        "The database answers, but what a node has to write fails again and again.",
+        "The log says why: mostly a full disk, or a user without the right to write. It goes on by itself "
+        "once that has changed."},
     Explanation{"no-leader", kind_cause, "No node leads the pairs of the relay.",
                 "Start a node with [relay] enabled = true; postrider leaders shows who lives."},
     Explanation{"dead-node", kind_cause, "The node that leads has not been heard of, its lease still runs.",

@@ -221,7 +221,10 @@ void add_tail_command(CLI::App& app, Chosen& chosen) {
   auto options = std::make_shared<TailOptions>();
   CLI::App& command = *app.add_subcommand("tail", "The newest events, a line for each");
   command.add_flag("-f,--follow", options->follow, "Go on with what comes, until Ctrl-C");
-  command.add_option("--from", options->source, "store, outbox, or log (finished events of the queue)")
+  command
+      .add_option("--from", options->source,
+                  "store, outbox (events whose ids are ULIDs, as they are unless you give others), or log "
+                  "(finished events of the queue)")
       ->type_name("SOURCE")
       ->transform(
           one_of<Source>({{"store", Source::store}, {"outbox", Source::outbox}, {"log", Source::log}}));

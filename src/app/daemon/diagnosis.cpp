@@ -229,7 +229,8 @@ std::vector<Finding> diagnose(const Figures* figures, const Observer& observer) 
   if (figures->refuses_writes) {
     findings.add(
         Cause::database_refuses, "the database answers, but does not take what is written",
-        "the log says why: a full disk, or one that is read-only; it goes on by itself once there is room");
+        "the log says why: a full disk, one that is read-only, or a user without the right to write; it goes "
+        "on by itself once that has changed");
   }
   if (figures->blocker) {
     const Blocker& blocker = *figures->blocker;

@@ -4,11 +4,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cerrno>
-#include <system_error>
 #include <utility>
 
-#include "postrider/error.hpp"
+#include "backends/sqlite/companion_file.hpp"
 #include "storage/lock_number.hpp"
 
 namespace postrider::sqlite {
@@ -16,13 +14,7 @@ namespace {
 
 class LockFile {
  public:
-  explicit LockFile(const std::string& path) : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-    if (fd_ < 0) {
-      const std::string why = std::generic_category().message(errno);
-      throw Error(ErrorCode::unavailable, Error::Facts{.retryable = true}, "cannot open " + path, why,
-                  "the folder of the database must be writable");
-    }
-  }
+  explicit LockFile(const std::string& database) : fd_(open_beside(database, "-relay")) {}
   ~LockFile() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -62,14 +54,14 @@ class HeldLock final : public NodeLocks::Held {
 }  // namespace
 
 std::unique_ptr<NodeLocks::Held> SqliteNodeLocks::hold(std::string_view node) {
-  LockFile file(path_);
+  LockFile file(database_);
   if (!file.lock(node)) return nullptr;
   return std::make_unique<HeldLock>(std::move(file));
 }
 
 std::vector<std::string> SqliteNodeLocks::free(std::span<const std::string> nodes) {
   std::vector<std::string> free;
-  const LockFile file(path_);
+  const LockFile file(database_);
   for (const std::string& node : nodes) {
     if (!file.locked(node)) free.push_back(node);
   }

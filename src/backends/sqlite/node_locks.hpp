@@ -16,13 +16,13 @@ namespace postrider::sqlite {
 class SqliteNodeLocks final : public NodeLocks {
  public:
   /// The file is made when it is first needed.
-  explicit SqliteNodeLocks(std::string path) : path_(std::move(path)) {}
+  explicit SqliteNodeLocks(std::string database) : database_(std::move(database)) {}
 
   std::unique_ptr<Held> hold(std::string_view node) override;
   std::vector<std::string> free(std::span<const std::string> nodes) override;
 
  private:
-  std::string path_;
+  std::string database_;
 };
 
 }  // namespace postrider::sqlite

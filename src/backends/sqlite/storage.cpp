@@ -32,8 +32,8 @@ SqliteStorage::SqliteStorage(std::string_view url, const StorageOptions& options
       progress_(dialect()),
       leases_(dialect()),
       relay_admin_(dialect()),
-      node_locks_(path_ + "-relay"),
-      wake_(path_ + "-wake", options.log),
+      node_locks_(path_),
+      wake_(path_, options.log),
       entries_(options.schema, clock_, writer_, dialect()),
       queue_(options.schema, name_, clock_, writer_, readers_),
       stream_(options.schema, name_, clock_, StreamKeys(options.stream_hash), writer_, readers_) {}

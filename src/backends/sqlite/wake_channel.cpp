@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/sqlite/wake_channel.hpp"
 
-#include <fcntl.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,12 +12,14 @@
 #include <system_error>
 #include <utility>
 
+#include "backends/sqlite/companion_file.hpp"
 #include "postrider/error.hpp"
 #include "storage/wake_thread.hpp"
 
 namespace postrider::sqlite {
 namespace {
 
+const std::string suffix = "-wake";
 constexpr std::uint64_t places = 64;
 constexpr Duration for_ever{-1};
 
@@ -65,9 +66,9 @@ class Watch {
   int fd_;
 };
 
-[[nodiscard]] bool listen_on(const std::string& path, std::string_view topic, WakeThread& thread) {
-  const WakeFile file(path);
-  const Watch watch(path);
+[[nodiscard]] bool listen_on(const std::string& database, std::string_view topic, WakeThread& thread) {
+  const WakeFile file(database);
+  const Watch watch(file.path());
   std::uint64_t seen = file.number(topic);
   thread.connected();
   while (!thread.stopping() && !file.gone()) {
@@ -81,10 +82,8 @@ class Watch {
 
 }  // namespace
 
-WakeFile::WakeFile(const std::string& path)
-    : path_(path), fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-  if (fd_ < 0) fail("cannot open " + path, "the folder of the database must be writable");
-}
+WakeFile::WakeFile(const std::string& database)
+    : path_(database + suffix), fd_(open_beside(database, suffix)) {}
 
 WakeFile::~WakeFile() {
   ::close(fd_);
@@ -109,23 +108,23 @@ void WakeFile::change(std::string_view topic, std::uint64_t number) const {
   }
 }
 
-SqliteWakeChannel::SqliteWakeChannel(std::string path, LogCallback log)
-    : path_(std::move(path)), log_(std::move(log)) {}
+SqliteWakeChannel::SqliteWakeChannel(std::string database, LogCallback log)
+    : database_(std::move(database)), log_(std::move(log)) {}
 
 void SqliteWakeChannel::notify(std::string_view topic) {
   const MutexLock lock(mutex_);
   if (file_ == nullptr || file_->gone()) {
     file_.reset();
-    file_ = std::make_unique<WakeFile>(path_);
+    file_ = std::make_unique<WakeFile>(database_);
   }
   file_->change(topic, new_number());
 }
 
 std::unique_ptr<WakeChannel::Subscription> SqliteWakeChannel::listen(std::string_view topic,
                                                                      std::function<void()> on_wake) {
-  return std::make_unique<WakeThread>("file " + path_, std::move(on_wake), log_,
-                                      [path = path_, topic = std::string(topic)](WakeThread& thread) {
-                                        return listen_on(path, topic, thread);
+  return std::make_unique<WakeThread>("file " + database_ + suffix, std::move(on_wake), log_,
+                                      [database = database_, topic = std::string(topic)](WakeThread& thread) {
+                                        return listen_on(database, topic, thread);
                                       });
 }
 

@@ -18,13 +18,14 @@ namespace postrider::sqlite {
 class WakeFile {
  public:
   /// Throws Error(unavailable).
-  explicit WakeFile(const std::string& path);
+  explicit WakeFile(const std::string& database);
   ~WakeFile();
   WakeFile(const WakeFile&) = delete;
   WakeFile& operator=(const WakeFile&) = delete;
 
   /// Whether it has been removed, or another one is in its place.
   [[nodiscard]] bool gone() const noexcept;
+  [[nodiscard]] const std::string& path() const noexcept { return path_; }
   [[nodiscard]] std::uint64_t number(std::string_view topic) const;
   void change(std::string_view topic, std::uint64_t number) const;
 
@@ -38,14 +39,14 @@ class WakeFile {
 /// checkpoint.
 class SqliteWakeChannel final : public WakeChannel {
  public:
-  SqliteWakeChannel(std::string path, LogCallback log);
+  SqliteWakeChannel(std::string database, LogCallback log);
 
   void notify(std::string_view topic) override POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] std::unique_ptr<Subscription> listen(std::string_view topic,
                                                      std::function<void()> on_wake) override;
 
  private:
-  const std::string path_;
+  const std::string database_;
   const LogCallback log_;
   Mutex mutex_;
   std::unique_ptr<WakeFile> file_ POSTRIDER_GUARDED_BY(mutex_);

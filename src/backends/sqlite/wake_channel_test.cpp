@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -24,7 +27,8 @@ using ::testing::HasSubstr;
 class SqliteWakeChannelTest : public ::testing::Test {
  protected:
   test::TempDir dir_;
-  const std::string path_ = dir_.file("shop.db-wake");
+  const std::string database_ = dir_.file("shop.db");
+  const std::string path_ = database_ + "-wake";
   test::LoggedLines log_;
 };
 
@@ -49,7 +53,7 @@ TEST_F(SqliteWakeChannelTest, ASignalReachesAnotherNodeAndThisOne) {
 }
 
 TEST_F(SqliteWakeChannelTest, OtherTopicsAreNotHeard) {
-  SqliteWakeChannel channel(path_, log_.callback());
+  SqliteWakeChannel channel(database_, log_.callback());
   Wakes wakes;
   const auto subscription = channel.listen(wake_topic::queue, [&wakes] { wakes(); });
   ASSERT_TRUE(wakes.more_than(0));
@@ -61,7 +65,7 @@ TEST_F(SqliteWakeChannelTest, OtherTopicsAreNotHeard) {
 }
 
 TEST_F(SqliteWakeChannelTest, ARemovedFileIsMadeAnewAndWakes) {
-  SqliteWakeChannel channel(path_, log_.callback());
+  SqliteWakeChannel channel(database_, log_.callback());
   Wakes wakes;
   const auto subscription = channel.listen(wake_topic::queue, [&wakes] { wakes(); });
   ASSERT_TRUE(wakes.more_than(0));
@@ -77,8 +81,25 @@ TEST_F(SqliteWakeChannelTest, ARemovedFileIsMadeAnewAndWakes) {
   EXPECT_THAT(log_.all(), ElementsAre());
 }
 
+TEST_F(SqliteWakeChannelTest, WhoMayWriteTheDatabaseMaySignal) {
+  std::ofstream{database_}.close();
+  constexpr std::filesystem::perms shared{0660};
+  std::filesystem::permissions(database_, shared);
+  constexpr uid_t somebody = 12'345;
+  const bool root = ::geteuid() == 0;
+  if (root) {
+    ASSERT_EQ(::chown(database_.c_str(), somebody, somebody), 0);
+  }
+  SqliteWakeChannel channel(database_, log_.callback());
+  channel.notify(wake_topic::queue);
+  EXPECT_EQ(std::filesystem::status(path_).permissions(), shared);
+  struct stat about {};
+  ASSERT_EQ(::stat(path_.c_str(), &about), 0);
+  EXPECT_EQ(about.st_uid, root ? somebody : ::geteuid());
+}
+
 TEST_F(SqliteWakeChannelTest, DestructionIsPromptAndNothingIsWokenBehindIt) {
-  SqliteWakeChannel channel(path_, log_.callback());
+  SqliteWakeChannel channel(database_, log_.callback());
   Wakes wakes;
   auto subscription = channel.listen(wake_topic::queue, [&wakes] { wakes(); });
   ASSERT_TRUE(wakes.more_than(0));
@@ -90,7 +111,7 @@ TEST_F(SqliteWakeChannelTest, DestructionIsPromptAndNothingIsWokenBehindIt) {
 
 TEST_F(SqliteWakeChannelTest, WithoutAFolderItComplainsOnceAndTriesAgain) {
   const std::filesystem::path folder = dir_.file("later");
-  SqliteWakeChannel channel(folder / "shop.db-wake", log_.callback());
+  SqliteWakeChannel channel(folder / "shop.db", log_.callback());
   Wakes wakes;
   const auto subscription = channel.listen(wake_topic::queue, [&wakes] { wakes(); });
   EXPECT_ANY_THROW(channel.notify(wake_topic::queue));
@@ -104,7 +125,7 @@ TEST_F(SqliteWakeChannelTest, WithoutAFolderItComplainsOnceAndTriesAgain) {
 }
 
 TEST_F(SqliteWakeChannelTest, WhatIsWokenMayThrow) {
-  SqliteWakeChannel channel(path_, log_.callback());
+  SqliteWakeChannel channel(database_, log_.callback());
   Wakes wakes;
   const auto subscription = channel.listen(wake_topic::queue, [&wakes] {
     wakes();

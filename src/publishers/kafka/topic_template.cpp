@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/option_check.hpp"
+#include "publishers/name_template.hpp"
 
 namespace postrider::kafka {
 namespace {
@@ -59,10 +60,7 @@ std::string TopicTemplate::render(const SinkMessage& message, std::string& out) 
         out += part.text;
         break;
       case Kind::topic:
-        if (message.topic.empty()) {
-          return "the event comes from no topic of a relay, and '" + template_ + "' asks for one";
-        }
-        out += message.topic;
+        out += message.topic.empty() ? topic_of_the_outbox : message.topic;
         break;
       case Kind::type:
         out += message.event->type();

@@ -52,9 +52,9 @@ WebhookVerdict judge_webhook(int status, std::string_view retry_after, std::stri
   const bool later = status == 408 || status == 425 || status == 429 || status >= 500 || status < 200;
   if (!later) return {Kind::refused, std::move(why)};
   const Duration pause = pause_in(retry_after, now);
-  // What a handler answers that stumbles, over this event or over everything. The others are a gateway's, or
-  // of one that knows that it has no time.
-  const bool stumbled = (status == 500 || status == 501) && pause == Duration{0};
+  // What a handler answers that stumbles, or a gateway before one that has crashed: over this event or over
+  // everything. Who asks for a pause knows that it has no time, for whatever event.
+  const bool stumbled = status >= 500 && pause == Duration{0};
   return {stumbled ? Kind::unclear : Kind::unavailable, std::move(why), pause};
 }
 

@@ -25,6 +25,8 @@ BEGIN
   DECLARE header_name LONGTEXT CHARACTER SET utf8mb4;
   DECLARE header_value LONGTEXT CHARACTER SET utf8mb4;
   DECLARE place INT DEFAULT 0;
+  DECLARE millis BIGINT;
+  DECLARE chance CHAR(40) CHARACTER SET ascii;
   DECLARE moment DATETIME(6) DEFAULT UTC_TIMESTAMP(6);
 
   IF COALESCE(CHAR_LENGTH(event_type), 0) = 0 THEN
@@ -86,7 +88,16 @@ BEGIN
   END IF;
 
   IF event_id IS NULL THEN
-    SET event_id = UUID();
+    -- A new ULID: 48 bits of milliseconds, and 80 of the hash of what is unique.
+    SET millis = FLOOR(UNIX_TIMESTAMP(NOW(3)) * 1000);
+    SET chance = SHA1(CONCAT(UUID(), RAND()));
+    SET event_id = '';
+    SET place = 0;
+    WHILE place < 26 DO
+      SET event_id = CONCAT(event_id, SUBSTR('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + (31 &
+        IF(place < 10, millis >> (45 - 5 * place), CONV(SUBSTR(chance, 2 * place - 19, 2), 16, 10))), 1));
+      SET place = place + 1;
+    END WHILE;
   END IF;
   INSERT INTO {schema}_outbox_event (event_id, event_type, payload, aggregate_type, aggregate_id, tenant_id, ordering_key,
                                      headers, available_at, created_at, occurred_at)

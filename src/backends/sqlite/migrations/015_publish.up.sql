@@ -48,9 +48,20 @@ BEGIN
   WHERE length(new.headers) > 0;
   INSERT INTO {schema}_outbox_event (event_id, event_type, payload, aggregate_type, aggregate_id, tenant_id, ordering_key,
                                      headers, available_at, created_at, occurred_at)
-  SELECT coalesce(new.event_id, lower(hex(randomblob(16)))), new.event_type, new.payload, nullif(new.aggregate_type, ''),
+  -- A new ULID: 48 bits of milliseconds, 80 of chance.
+  SELECT coalesce(new.event_id,
+           substr(letters, 1 + ((moment / 1000 >> 45) & 31), 1) || substr(letters, 1 + ((moment / 1000 >> 40) & 31), 1) || substr(letters, 1 + ((moment / 1000 >> 35) & 31), 1)
+           || substr(letters, 1 + ((moment / 1000 >> 30) & 31), 1) || substr(letters, 1 + ((moment / 1000 >> 25) & 31), 1) || substr(letters, 1 + ((moment / 1000 >> 20) & 31), 1)
+           || substr(letters, 1 + ((moment / 1000 >> 15) & 31), 1) || substr(letters, 1 + ((moment / 1000 >> 10) & 31), 1) || substr(letters, 1 + ((moment / 1000 >> 5) & 31), 1)
+           || substr(letters, 1 + ((moment / 1000 >> 0) & 31), 1) || substr(letters, 1 + (random() & 31), 1) || substr(letters, 1 + (random() & 31), 1)
+           || substr(letters, 1 + (random() & 31), 1) || substr(letters, 1 + (random() & 31), 1) || substr(letters, 1 + (random() & 31), 1)
+           || substr(letters, 1 + (random() & 31), 1) || substr(letters, 1 + (random() & 31), 1) || substr(letters, 1 + (random() & 31), 1)
+           || substr(letters, 1 + (random() & 31), 1) || substr(letters, 1 + (random() & 31), 1) || substr(letters, 1 + (random() & 31), 1)
+           || substr(letters, 1 + (random() & 31), 1) || substr(letters, 1 + (random() & 31), 1) || substr(letters, 1 + (random() & 31), 1)
+           || substr(letters, 1 + (random() & 31), 1) || substr(letters, 1 + (random() & 31), 1)), new.event_type, new.payload, nullif(new.aggregate_type, ''),
          nullif(new.aggregate_id, ''), nullif(new.tenant_id, ''), nullif(new.ordering_key, ''),
          CASE WHEN length(new.headers) > 0 AND new.headers <> '{}' THEN new.headers END,
          coalesce(new.deliver_at, moment), moment, coalesce(new.occurred_at, moment)
-  FROM (SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 AS moment);
+  FROM (SELECT CAST(round((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000 AS moment,
+               '0123456789ABCDEFGHJKMNPQRSTVWXYZ' AS letters);
 END;
