@@ -153,7 +153,7 @@ void say(const std::string& message) {
   std::cerr << message << std::endl;
 }
 
-std::string output_of_child(const std::vector<std::string>& arguments) {
+std::string output_of_child(const std::vector<std::string>& arguments, const std::string& program) {
   int ends[2];
   if (pipe(ends) != 0) throw std::runtime_error("pipe failed");
   const pid_t child = fork();
@@ -166,7 +166,7 @@ std::string output_of_child(const std::vector<std::string>& arguments) {
     std::vector<std::string> texts = arguments;
     for (std::string& text : texts) argv.push_back(text.data());
     argv.push_back(nullptr);
-    execv("/proc/self/exe", argv.data());
+    execv(program.c_str(), argv.data());
     _exit(127);
   }
   close(ends[1]);

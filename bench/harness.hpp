@@ -116,8 +116,9 @@ class StolenTime {
 [[nodiscard]] double peak_resident_mb();
 void reset_peak_resident();
 
-/// Runs this program again and returns what it printed. `arguments` begin with its name.
-[[nodiscard]] std::string output_of_child(const std::vector<std::string>& arguments);
+/// Runs a program (by default this one again) and returns what it printed. `arguments` begin with its name.
+[[nodiscard]] std::string output_of_child(const std::vector<std::string>& arguments,
+                                          const std::string& program = "/proc/self/exe");
 
 /// A line for people, on stderr.
 void say(const std::string& message);
