@@ -9,6 +9,7 @@
 #include "core/event_size.hpp"
 #include "core/failpoint.hpp"
 #include "core/what_of.hpp"
+#include "core/without_prefix.hpp"
 
 namespace postrider {
 
@@ -82,10 +83,12 @@ void OutboxPoller::ordered_ended(std::size_t delivered, std::size_t failed) {
 
 void OutboxPoller::run() {
   Duration pause = Duration::zero();
+  bool failing = false;
   const Duration shortest = std::min(shortest_pause, options_.interval);
   while (wait_for_reason(pause)) {
     try {
       const Claimed claimed = poll(&sign_of_life_);
+      if (std::exchange(failing, false)) options_.log(LogLevel::info, "postrider: the outbox poller goes on");
       if (claimed.more) {
         // Without room the dispatcher pokes as soon as there is some.
         pause = claimed.starved ? shortest : Duration::zero();
@@ -96,7 +99,10 @@ void OutboxPoller::run() {
       }
     } catch (const std::exception& error) {
       options_.metrics->increment_poll_failures();
-      options_.log(LogLevel::error, "postrider: the outbox poller failed, trying again: " + what_of(error));
+      if (!std::exchange(failing, true)) {
+        options_.log(LogLevel::error, "postrider: the outbox poller failed, trying again: " +
+                                          std::string(without_prefix(what_of(error))));
+      }
       pause = std::clamp(pause * 2, shortest, options_.interval);
     }
   }

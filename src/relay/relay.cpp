@@ -8,6 +8,7 @@
 #include "core/option_check.hpp"
 #include "core/sign_of_life.hpp"
 #include "core/what_of.hpp"
+#include "core/without_prefix.hpp"
 #include "postrider/error.hpp"
 #include "postrider/event_id.hpp"
 #include "relay/leader.hpp"
@@ -117,11 +118,12 @@ void Relay::Parts::heartbeat() {
       next_checkpoint = now + options.idle_checkpoint;
       scheduler.checkpoint();
     }
-    complained = false;
+    if (std::exchange(complained, false))
+      options.log(LogLevel::info, "postrider: the relay's heartbeat goes on");
   } catch (const std::exception& error) {
     if (!std::exchange(complained, true)) {
-      options.log(LogLevel::warning,
-                  "postrider: the relay's heartbeat failed, trying again: " + what_of(error));
+      options.log(LogLevel::warning, "postrider: the relay's heartbeat failed, trying again: " +
+                                         std::string(without_prefix(what_of(error))));
     }
   }
 }

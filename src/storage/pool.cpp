@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
+#include "core/age.hpp"
+#include "core/option_check.hpp"
 #include "core/without_prefix.hpp"
 #include "core/wording.hpp"
 #include "postrider/error.hpp"
@@ -34,6 +37,7 @@ void ConnectionPool::Lease::discard() noexcept {
 
 ConnectionPool::ConnectionPool(PoolOptions options, Connect connect, Clock& clock)
     : options_(std::move(options)), connect_(std::move(connect)), clock_(clock) {
+  options_.log = guarded(std::move(options_.log));
   const MutexLock lock(mutex_);
   idle_.reserve(options_.size);  // so that giving back cannot fail
 }
@@ -103,44 +107,29 @@ Error ConnectionPool::not_tried_again(SteadyPoint now) const {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(
       std::max(next_connect_ - now, SteadyPoint::duration::zero()));
   const Error& last = *last_error_;
-  const std::string_view cause = without_prefix(last.what());
   return Error(
       last.code(),
       {.sqlstate = last.sqlstate(), .retryable = last.retryable(), .connection_lost = last.connection_lost()},
       "no connection to " + options_.name,
       (probing_ ? std::string("another caller is trying right now")
                 : "not trying again for " + std::to_string(left.count()) + " ms") +
-          "; the last attempt failed: " + std::string(cause));
+          "; the last attempt failed: " + cause_of(last));
+}
+
+std::string ConnectionPool::cause_of(const Error& error) const {
+  std::string_view cause = without_prefix(error.what());
+  const std::string subject = "cannot connect to " + options_.name + ": ";
+  if (cause.starts_with(subject)) cause.remove_prefix(subject.size());
+  return std::string(cause);
 }
 
 std::unique_ptr<PooledConnection> ConnectionPool::connect_or_back_off(SteadyPoint deadline) {
   try {
     std::unique_ptr<PooledConnection> made = connect_();
-    {
-      const MutexLock lock(mutex_);
-      failed_connects_ = 0;
-      next_connect_ = {};
-      last_error_.reset();
-      was_there_ = true;
-      probing_ = false;
-    }
-    changed_.notify_all();
+    connected();
     return made;
   } catch (const Error& error) {
-    bool wait = false;
-    {
-      const MutexLock lock(mutex_);
-      --open_;
-      probing_ = false;
-      const int doublings = std::min(failed_connects_++, 20);
-      next_connect_ =
-          clock_.steady_now() +
-          std::min(options_.reconnect_max, options_.reconnect_base * (std::int64_t{1} << doublings));
-      last_error_.emplace(error);
-      wait = worth_waiting();
-    }
-    changed_.notify_all();
-    if (!wait || clock_.steady_now() >= deadline) throw;
+    if (!refused(error) || clock_.steady_now() >= deadline) throw;
     return nullptr;
   } catch (...) {
     {
@@ -150,6 +139,48 @@ std::unique_ptr<PooledConnection> ConnectionPool::connect_or_back_off(SteadyPoin
     forget();
     throw;
   }
+}
+
+void ConnectionPool::connected() {
+  std::optional<SteadyPoint> away;
+  {
+    const MutexLock lock(mutex_);
+    failed_connects_ = 0;
+    next_connect_ = {};
+    last_error_.reset();
+    was_there_ = true;
+    probing_ = false;
+    away = std::exchange(away_since_, std::nullopt);
+  }
+  changed_.notify_all();
+  if (!away) return;
+  options_.log(LogLevel::info,
+               "postrider: " + options_.name + " takes connections again, after " +
+                   format_about(std::chrono::duration_cast<Duration>(clock_.steady_now() - *away)));
+}
+
+bool ConnectionPool::refused(const Error& error) {
+  bool wait = false;
+  bool news = false;
+  {
+    const MutexLock lock(mutex_);
+    --open_;
+    probing_ = false;
+    const int doublings = std::min(failed_connects_++, 20);
+    const SteadyPoint now = clock_.steady_now();
+    next_connect_ =
+        now + std::min(options_.reconnect_max, options_.reconnect_base * (std::int64_t{1} << doublings));
+    last_error_.emplace(error);
+    wait = worth_waiting();
+    news = was_there_ && !away_since_;
+    if (news) away_since_ = now;
+  }
+  changed_.notify_all();
+  if (news) {
+    options_.log(LogLevel::warning, "postrider: " + options_.name +
+                                        " takes no connections, and is tried again: " + cause_of(error));
+  }
+  return wait;
 }
 
 void ConnectionPool::give_back(std::unique_ptr<PooledConnection> connection) noexcept {

@@ -12,6 +12,7 @@
 #include "postrider/clock.hpp"
 #include "postrider/detail/sync.hpp"
 #include "postrider/error.hpp"
+#include "postrider/log.hpp"
 #include "postrider/storage.hpp"
 
 namespace postrider {
@@ -37,6 +38,8 @@ struct PoolOptions {
   Duration reconnect_base = std::chrono::milliseconds{50};
   Duration reconnect_max = std::chrono::seconds{1};
   std::string name{};  ///< for messages
+  /// Hears once that a server which was there takes no connections, and once that it does again.
+  LogCallback log{};
 };
 
 /// A bounded pool. Thread-safe. Connections are made on demand, on the caller's thread, outside the pool's
@@ -91,6 +94,12 @@ class ConnectionPool {
   [[nodiscard]] bool worth_waiting() const POSTRIDER_REQUIRES(mutex_);
   /// The error of the last connect, once more, with a word that nobody has tried since.
   [[nodiscard]] Error not_tried_again(SteadyPoint now) const POSTRIDER_REQUIRES(mutex_);
+  /// In a line that names the server already.
+  [[nodiscard]] std::string cause_of(const Error& error) const;
+  /// Say what one attempt to connect has shown, when it is news.
+  void connected() POSTRIDER_EXCLUDES(mutex_);
+  /// Whether it is worth waiting for the next attempt.
+  [[nodiscard]] bool refused(const Error& error) POSTRIDER_EXCLUDES(mutex_);
   void give_back(std::unique_ptr<PooledConnection> connection) noexcept POSTRIDER_EXCLUDES(mutex_);
   void forget() noexcept POSTRIDER_EXCLUDES(mutex_);
 
@@ -105,8 +114,9 @@ class ConnectionPool {
   int failed_connects_ POSTRIDER_GUARDED_BY(mutex_) = 0;
   SteadyPoint next_connect_ POSTRIDER_GUARDED_BY(mutex_){};
   std::optional<Error> last_error_ POSTRIDER_GUARDED_BY(mutex_);  // of the last connect, until one succeeds
-  bool was_there_ POSTRIDER_GUARDED_BY(mutex_) = false;           // has ever let somebody connect
-  bool probing_ POSTRIDER_GUARDED_BY(mutex_) = false;             // somebody connects after a failure
+  std::optional<SteadyPoint> away_since_ POSTRIDER_GUARDED_BY(mutex_);  // and that is told
+  bool was_there_ POSTRIDER_GUARDED_BY(mutex_) = false;                 // has ever let somebody connect
+  bool probing_ POSTRIDER_GUARDED_BY(mutex_) = false;                   // somebody connects after a failure
 };
 
 }  // namespace postrider

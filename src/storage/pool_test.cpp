@@ -5,7 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <mutex>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <vector>
 
 namespace postrider {
 namespace {
@@ -40,7 +44,14 @@ class PoolTest : public ::testing::Test {
  protected:
   ConnectionPool make(std::size_t size, Duration acquire_timeout = 10s) {
     return ConnectionPool(
-        {.size = size, .acquire_timeout = acquire_timeout, .name = "fake:db"},
+        {.size = size,
+         .acquire_timeout = acquire_timeout,
+         .name = "fake:db",
+         .log =
+             [this](LogLevel level, std::string_view line) {
+               const std::lock_guard lock(log_mutex_);
+               log_.push_back((level == LogLevel::info ? "info: " : "warning: ") + std::string(line));
+             }},
         [this]() -> std::unique_ptr<PooledConnection> {
           ++server_.connects;
           if (server_.locked_out) throw Error(ErrorCode::unavailable, "wrong password");
@@ -77,6 +88,8 @@ class PoolTest : public ::testing::Test {
   }
   ManualClock clock_;
   Server server_;
+  std::mutex log_mutex_;
+  std::vector<std::string> log_;
 };
 
 TEST_F(PoolTest, ConnectsOnDemandAndReusesTheLastOneGivenBack) {
@@ -269,6 +282,37 @@ TEST_F(PoolTest, AServerThatComesBackIsFoundWithinASecond) {
   clock_.advance(1s);
   caller.join();
   EXPECT_EQ(server_.connects, 14);
+}
+
+TEST_F(PoolTest, AnOutageIsToldOnceAndItsEndToo) {
+  ConnectionPool pool = make(8, 0s);
+  for (int outage = 0; outage < 2; ++outage) {
+    log_.clear();
+    lose_server(pool);
+    for (int attempt = 0; attempt < 25; ++attempt) {
+      EXPECT_EQ(code_of([&] { (void)pool.acquire(); }), ErrorCode::unavailable);
+      clock_.advance(1s);
+    }
+    EXPECT_THAT(
+        log_,
+        ::testing::ElementsAre(
+            "warning: postrider: fake:db takes no connections, and is tried again: connection refused"));
+    server_.away = false;
+    (void)pool.acquire();
+    (void)pool.acquire();
+    ASSERT_EQ(log_.size(), 2U);
+    EXPECT_EQ(log_[1], "info: postrider: fake:db takes connections again, after 25s");
+  }
+}
+
+TEST_F(PoolTest, OfAServerThatWasNeverThereWhoAskedIsTold) {
+  ConnectionPool pool = make(8, 0s);
+  server_.away = true;
+  EXPECT_EQ(code_of([&] { (void)pool.acquire(); }), ErrorCode::unavailable);
+  server_.away = false;
+  clock_.advance(1s);
+  (void)pool.acquire();
+  EXPECT_TRUE(log_.empty());
 }
 
 TEST_F(PoolTest, WhatNoWaitingCuresIsThrownAtOnce) {

@@ -29,7 +29,10 @@ PoolOptions pool_options(const StorageOptions& options, const std::string& name)
         "StorageOptions::schema '" + options.schema.str() + "' is too long for a prefix of table names",
         "give at most " + std::to_string(max_prefix) + " characters");
   }
-  return {.size = options.pool_size, .acquire_timeout = options.acquire_timeout, .name = name};
+  return {.size = options.pool_size,
+          .acquire_timeout = options.acquire_timeout,
+          .name = name,
+          .log = options.log};
 }
 
 ConnectSettings with_options(ConnectSettings settings, const StorageOptions& options) {

@@ -21,6 +21,7 @@ PoolOptions pool_options(const StorageOptions& options, const std::string& name)
   result.size = options.pool_size;
   result.acquire_timeout = options.acquire_timeout;
   result.name = name;
+  result.log = options.log;
   return result;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "publishers/kafka/producer.hpp"
 
+#include <syslog.h>
+
 #include <array>
 #include <utility>
 
@@ -94,11 +96,13 @@ void Producer::purge_queue() {
 
 void Producer::purge_all() {
   constexpr Milliseconds enough{2'000};  // its threads have nothing to wait for
+  if (fatal_error().empty()) given_up_ = true;
   rd_kafka_purge(handle_.get(), RD_KAFKA_PURGE_F_QUEUE | RD_KAFKA_PURGE_F_INFLIGHT);
   serve(enough);
 }
 
 std::string Producer::fatal_error() const {
+  if (given_up_) return {};
   std::array<char, 512> why{};
   if (rd_kafka_fatal_error(handle_.get(), why.data(), why.size()) == RD_KAFKA_RESP_ERR_NO_ERROR) return {};
   return complaints_.without_secrets(why.data());
@@ -115,7 +119,8 @@ void Producer::on_report(rd_kafka_t* /*handle*/, const rd_kafka_message_t* messa
 void Producer::on_log(const rd_kafka_t* handle, int level, const char* facility, const char* text) {
   // While it is being made there may be no handle yet. That a property is experimental is known.
   if (handle == nullptr || std::string_view(facility) == "CONFWARN") return;
-  static_cast<Producer*>(rd_kafka_opaque(handle))->complaints_.hear(level, text);
+  const auto& self = *static_cast<Producer*>(rd_kafka_opaque(handle));
+  self.complaints_.hear(self.given_up_ ? LOG_DEBUG : level, text);
 }
 
 rd_kafka_topic_t* Producer::topic_of(const std::string& name) {

@@ -3,6 +3,7 @@
 
 #include <librdkafka/rdkafka.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <memory>
@@ -46,7 +47,7 @@ class Producer {
   [[nodiscard]] bool saw_failure() const noexcept { return failed_; }
   /// Of each message that was handed over: `pending`, no error, or one.
   [[nodiscard]] const std::vector<rd_kafka_resp_err_t>& reports() const noexcept { return reports_; }
-  /// Empty while it can go on.
+  /// Empty while it can go on, and after a purge: that one has left a gap is no news then.
   [[nodiscard]] std::string fatal_error() const;
   /// How many topics it has met; each takes memory in it for its life.
   [[nodiscard]] std::size_t topics() const noexcept { return topics_.size(); }
@@ -76,6 +77,8 @@ class Producer {
   std::size_t produced_ = 0;
   std::size_t reported_ = 0;
   bool failed_ = false;
+  // Purged by us, before anything else was wrong with it: what librdkafka says of that is no reason to tell.
+  std::atomic<bool> given_up_ = false;
 };
 
 }  // namespace postrider::kafka

@@ -11,6 +11,7 @@ namespace postrider::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Kind = PublishResult::Kind;
 using Clock = std::chrono::steady_clock;
 
@@ -129,9 +130,14 @@ TEST_F(KafkaMock, AnswersThatComeTooLateAreNotAwaited) {
   const std::vector<SinkMessage> all = messages(events);
   ASSERT_TRUE(send_all(*to, std::span(all).first(10)));
   answers_after(30s);
-  const auto begin = Clock::now();
-  EXPECT_EQ(to->send(std::span(all).subspan(10, 10)).kind(), Kind::unavailable);
-  EXPECT_LT(Clock::now() - begin, 3s);
+  for (int again = 0; again < 2; ++again) {
+    const auto begin = Clock::now();
+    const PublishResult result = to->send(std::span(all).subspan(10, 10));
+    EXPECT_EQ(result.kind(), Kind::unavailable);
+    EXPECT_THAT(result.reason(), HasSubstr("has not acknowledged within 500 ms"));
+    EXPECT_THAT(result.reason(), Not(HasSubstr("ap-less"))) << "a gap is made by our own giving up";
+    EXPECT_LT(Clock::now() - begin, 3s);
+  }
   answers_after(0ms);
   ASSERT_TRUE(send_all(*to, std::span(all).subspan(10)));
   expect_in_order(30, 3);
