@@ -14,6 +14,8 @@ namespace {
 
 constexpr Duration tidy_interval = std::chrono::hours{1};
 constexpr Duration forgotten_after = std::chrono::hours{24};
+/// Where shares are led, there are always pairs that this node does not lead.
+constexpr Duration missing_interval = std::chrono::minutes{1};
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -131,6 +133,19 @@ void Leader::take(Taking which, const std::vector<PairName>& names, const std::v
                "postrider: node " + options_.node + " leads " + counted(taken.size(), "more pair"));
 }
 
+bool Leader::make_missing_rows() {
+  const SteadyPoint now = options_.clock->steady_now();
+  if (!options_.make_rows || now < look_for_missing_at_ || scheduler_.not_led().empty()) return false;
+  look_for_missing_at_ = now + missing_interval;
+  const std::size_t made = options_.make_rows();
+  if (made == 0) return false;
+  options_.log(LogLevel::warning,
+               "postrider: the database had forgotten how far " + counted(made, "pair") + " of this relay " +
+                   (made == 1 ? "is" : "are") +
+                   " (a removed row, or tables made anew): begun again where the start of each says");
+  return true;
+}
+
 void Leader::adjust(const std::vector<LeaseRow>& rows, const std::vector<std::string>& dead) {
   const std::uint64_t ticket = scheduler_.ticket();
   const PairCensus census = progress_.census(options_.node, dead);
@@ -150,11 +165,13 @@ void Leader::adjust(const std::vector<LeaseRow>& rows, const std::vector<std::st
   } else {
     scheduler_.set_at_rest(census.at_rest, ticket);
   }
-  const std::vector<PairName> missing = scheduler_.not_led();
   if (options_.mode == Leadership::global) {
-    take(Taking::any, missing, dead);
+    take(Taking::any, scheduler_.not_led(), dead);
+    if (make_missing_rows()) take(Taking::any, scheduler_.not_led(), dead);
     return;
   }
+  (void)make_missing_rows();
+  const std::vector<PairName> missing = scheduler_.not_led();
   std::vector<std::size_t> others;
   for (const LeaseRow& row : rows) {
     if (!row.held || row.owner == options_.node || contains(dead, row.owner)) continue;

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -44,6 +45,8 @@ class Leader {
     Clock* clock = nullptr;
     MetricsExporter* metrics = nullptr;
     LogCallback log{};
+    /// Makes the rows of this relay's pairs that are missing, and returns how many.
+    std::function<std::size_t()> make_rows{};
   };
   /// `locks` may be null. All must outlive it.
   Leader(LeaseStore& leases, ProgressStore& progress, NodeLocks* locks, Scheduler& scheduler,
@@ -66,6 +69,8 @@ class Leader {
   void stand_by();
   void end_standing_by();
   void adjust(const std::vector<LeaseRow>& rows, const std::vector<std::string>& dead);
+  /// Somebody may have removed what `start` has made. True when there was something to make.
+  bool make_missing_rows();
   void take(Taking which, const std::vector<PairName>& names, const std::vector<std::string>& dead);
 
   LeaseStore& leases_;
@@ -81,6 +86,7 @@ class Leader {
   bool stands_by_ = false;
   std::atomic<SteadyPoint::rep> valid_until_{0};
   SteadyPoint tidy_at_{};
+  SteadyPoint look_for_missing_at_{};
 };
 
 }  // namespace postrider

@@ -63,7 +63,8 @@ struct Relay::Parts {
                 .node = node,
                 .clock = options.clock,
                 .metrics = options.metrics,
-                .log = options.log}) {}
+                .log = options.log,
+                .make_rows = [this] { return make_rows(); }}) {}
 
   /// The leader looks now.
   void poke() POSTRIDER_EXCLUDES(mutex) {
@@ -75,6 +76,8 @@ struct Relay::Parts {
   /// sees no batch begin afterwards.
   void poke_and_wait() POSTRIDER_EXCLUDES(mutex);
   void prepare();
+  /// Of the pairs that the database does not know. Returns how many.
+  std::size_t make_rows();
   void heartbeat() POSTRIDER_EXCLUDES(mutex);
   void keep() POSTRIDER_EXCLUDES(mutex);
 
@@ -107,7 +110,11 @@ struct Relay::Parts {
 
 void Relay::Parts::prepare() {
   storage.stream_store().check_schema();
-  storage.progress_store().add(scheduler.new_pairs(storage.stream_store().head()));
+  (void)make_rows();
+}
+
+std::size_t Relay::Parts::make_rows() {
+  return storage.progress_store().add(scheduler.new_pairs(storage.stream_store().head()));
 }
 
 void Relay::Parts::heartbeat() {
@@ -268,7 +275,8 @@ std::size_t Relay::run_once() {
     const std::size_t published = parts.scheduler.published();
     parts.writer.flush();
     while (parts.scheduler.step()) more = true;  // what had waited for the flush
-    more = more || parts.scheduler.published() != published;
+    // Doubts are for the next heartbeat: somebody moved a pair, or the store was set back.
+    more = more || parts.scheduler.published() != published || parts.scheduler.digest().doubtful;
   }
   return parts.scheduler.published() - before;
 }

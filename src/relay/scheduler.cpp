@@ -161,8 +161,8 @@ void Scheduler::lead_one(Pair& pair, const LedPair& led) {
   ahead_.drop(pair.ahead);
   pair.led = true;
   pair.doubtful = false;
-  if (pair.epoch != led.epoch) pair.stop_unwritten = false;  // its write is refused, or was undone
-  pair.epoch = led.epoch;
+  if (pair.term.epoch != led.epoch) pair.stop_unwritten = false;  // its write is refused, or was undone
+  pair.term = {led.epoch, pair.term.number + 1};
   pair.state = pair.stop_unwritten ? PairState::failed : led.state;
   pair.position = led.position;
   pair.stored = led.position;
@@ -183,6 +183,7 @@ void Scheduler::leave_one(Pair& pair) {
 
 void Scheduler::lead(const std::vector<LedPair>& pairs) {
   const MutexLock lock(mutex_);
+  if (led_ == 0) proven_until_.reset();  // what it knows may be from long ago
   for (const LedPair& led : pairs) {
     if (Pair* const pair = find(led.name)) lead_one(*pair, led);
   }
@@ -210,7 +211,8 @@ void Scheduler::reconcile(const std::vector<LedPair>& pairs) {
     const auto found = listed.find(pair->name);
     if (found == listed.end()) {
       leave_one(*pair);
-    } else if (!pair->led || pair->doubtful || pair->epoch != found->second->epoch) {
+    } else if (!pair->led || pair->doubtful || pair->term.epoch != found->second->epoch) {
+      if (pair->doubtful) proven_until_.reset();
       lead_one(*pair, *found->second);
     }
   }
@@ -250,7 +252,7 @@ Scheduler::Digest Scheduler::digest() const {
   for (const auto& pair : pairs_) {
     if (!pair->led) continue;
     ++digest.pairs;
-    digest.epochs += value(pair->epoch);
+    digest.epochs += value(pair->term.epoch);
     digest.doubtful = digest.doubtful || pair->doubtful;
   }
   return digest;
@@ -293,13 +295,20 @@ std::vector<PairName> Scheduler::spare(std::size_t count) {
 
 void Scheduler::checkpoint() {
   const MutexLock lock(mutex_);
+  if (proven(options_.clock->steady_now())) return write_checkpoint();
+  checkpoint_wanted_ = true;
+  refresh_wanted_ = true;
+  if (led_ > 0) changed_.notify_one();
+}
+
+void Scheduler::write_checkpoint() {
   for (const auto& pair : pairs_) {
-    if (!able(*pair) || pair->stage == Stage::running || pair->unwritten > 0 || !tail_started_) continue;
+    if (!able(*pair) || pair->stage == Stage::running || pair->unwritten > 0) continue;
     catch_up(*pair);
     if (pair->position <= pair->stored) continue;
     ++pair->unwritten;
     writer_.submit(pair->number, ProgressStep{.name = pair->name,
-                                              .epoch = pair->epoch,
+                                              .epoch = pair->term.epoch,
                                               .from = pair->stored,
                                               .to = pair->position,
                                               .published = false});
@@ -313,7 +322,7 @@ void Scheduler::on_written(const std::vector<ProgressWriter::Written>& written) 
     const MutexLock lock(mutex_);
     for (const ProgressWriter::Written& one : written) {
       Pair& pair = *pairs_[one.pair];
-      if (!pair.led || pair.epoch != one.epoch) continue;
+      if (!pair.led || pair.term.epoch != one.epoch) continue;
       if (one.failure) {
         pair.stop_unwritten = false;
         pair.stop_ticket = ++last_ticket_;

@@ -90,7 +90,7 @@ class Scheduler {
   [[nodiscard]] bool has(const PairName& name) const POSTRIDER_EXCLUDES(mutex_);
   /// Leaves up to `count` pairs that do nothing just now, all written, and returns them.
   [[nodiscard]] std::vector<PairName> spare(std::size_t count) POSTRIDER_EXCLUDES(mutex_);
-  /// Writes where idle pairs stand.
+  /// Writes where idle pairs stand, when the store has been looked at.
   void checkpoint() POSTRIDER_EXCLUDES(mutex_);
   /// For the progress writer.
   void on_written(const std::vector<ProgressWriter::Written>& written) POSTRIDER_EXCLUDES(mutex_);
@@ -127,6 +127,14 @@ class Scheduler {
     bool listed = false;  ///< in runnable_
     bool healthy = true;  ///< as it last said
   };
+  /// One time of leading a pair. A batch that was begun in an earlier one must not count, though the epoch
+  /// may be the same: that comes from the database, which may have been set back.
+  struct Term {
+    Epoch epoch{};
+    std::uint64_t number = 0;
+
+    friend bool operator==(const Term&, const Term&) = default;
+  };
   enum class Stage { resting, timed, polling, ready, running, writing, reading };
   struct Pair {
     explicit Pair(PairOptions the_options) : options(std::move(the_options)), health(options) {}
@@ -138,7 +146,7 @@ class Scheduler {
     PairHealth health;
     bool led = false;
     bool doubtful = false;  ///< a write was refused: wait for the leader
-    Epoch epoch{};
+    Term term{};
     PairState state = PairState::active;
     bool stop_unwritten = false;    ///< FAILED here, and not yet in the database
     std::uint64_t stop_ticket = 0;  ///< when it was written
@@ -176,24 +184,32 @@ class Scheduler {
   [[nodiscard]] bool wants_refresh(SteadyPoint now) const POSTRIDER_REQUIRES(mutex_);
   [[nodiscard]] Pair* take_ready() POSTRIDER_REQUIRES(mutex_);
 
+  /// Whether what is in the tail was lately seen to be what is in the store.
+  [[nodiscard]] bool proven(SteadyPoint now) const POSTRIDER_REQUIRES(mutex_);
   void refresh() POSTRIDER_EXCLUDES(mutex_);
+  void begin_tail() POSTRIDER_EXCLUDES(mutex_);
+  /// Reads what is new. False when the store does not end, or go on, as it was known.
+  [[nodiscard]] bool read_on(StreamEnd end) POSTRIDER_EXCLUDES(mutex_);
+  /// The store was set back: nothing that this object knows of it holds.
+  void forget_all(const StreamEnd& known) POSTRIDER_EXCLUDES(mutex_);
+  void write_checkpoint() POSTRIDER_REQUIRES(mutex_);
   void run(Pair& pair) POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] RunEnd publish(Pair& pair) POSTRIDER_EXCLUDES(mutex_);
   /// Asks it, and tells the log when the answer is another one than before.
   [[nodiscard]] bool look_at_health(PublisherEntry& entry, const std::string& name)
       POSTRIDER_EXCLUDES(mutex_);
   /// Nothing when the page is being read by another thread.
-  [[nodiscard]] std::optional<Batch> own_page(Pair& pair, Epoch epoch, Position after)
+  [[nodiscard]] std::optional<Batch> own_page(Pair& pair, const Term& term, Position after)
       POSTRIDER_EXCLUDES(mutex_);
-  [[nodiscard]] Batch read_own(Pair& pair, Epoch epoch, Position after) POSTRIDER_EXCLUDES(mutex_);
-  void read_ahead(Pair& pair, Epoch epoch, const ReadAhead::PagePtr& page) POSTRIDER_EXCLUDES(mutex_);
+  [[nodiscard]] Batch read_own(Pair& pair, const Term& term, Position after) POSTRIDER_EXCLUDES(mutex_);
+  void read_ahead(Pair& pair, const Term& term, const ReadAhead::PagePtr& page) POSTRIDER_EXCLUDES(mutex_);
   /// Whether a thread can be spared to read ahead.
   [[nodiscard]] bool may_read_ahead() POSTRIDER_REQUIRES(mutex_);
   [[nodiscard]] PublishResult call(Pair& pair, std::span<const StoredEvent> events, Epoch epoch,
                                    bool& culprit_known);
   /// Books what was sent. False when the pair is not ours any more.
-  [[nodiscard]] bool book(Pair& pair, Epoch epoch, Position to, bool sent, std::optional<std::string> dead)
-      POSTRIDER_EXCLUDES(mutex_);
+  [[nodiscard]] bool book(Pair& pair, const Term& term, Position to, bool sent,
+                          std::optional<std::string> dead) POSTRIDER_EXCLUDES(mutex_);
   void end_run(Pair& pair, const RunEnd& end) POSTRIDER_EXCLUDES(mutex_);
   double random() POSTRIDER_EXCLUDES(mutex_);
 
@@ -227,6 +243,8 @@ class Scheduler {
   bool tail_started_ POSTRIDER_GUARDED_BY(mutex_) = false;
   Position routed_from_ POSTRIDER_GUARDED_BY(mutex_){};
   SteadyPoint refreshed_at_ POSTRIDER_GUARDED_BY(mutex_){};
+  std::optional<SteadyPoint> proven_until_ POSTRIDER_GUARDED_BY(mutex_);
+  bool checkpoint_wanted_ POSTRIDER_GUARDED_BY(mutex_) = false;
   SteadyPoint not_before_ POSTRIDER_GUARDED_BY(mutex_){};  // after a failed refresh
   bool refresh_wanted_ POSTRIDER_GUARDED_BY(mutex_) = false;
   bool refreshing_ POSTRIDER_GUARDED_BY(mutex_) = false;

@@ -27,6 +27,10 @@ class MemoryStream final : public StreamStore {
     ++reads_;
     if (broken_) throw Error(ErrorCode::unavailable, "the store is away");
     ReadPage page{.head = head_locked(), .seen = head_locked()};
+    if (request.backwards) {  // as for the newest one alone
+      if (!events_.empty()) page.events.push_back(events_.back());
+      return page;
+    }
     std::size_t bytes = 0;
     for (const StoredEvent& event : events_) {
       if (event.position() <= request.after || !request.query->matches(event)) continue;
@@ -56,6 +60,11 @@ class MemoryStream final : public StreamStore {
                                      .event = Event::json(type, "{}"),
                                      .tags = tags}));
     }
+  }
+  /// As a restored backup does it.
+  void set_back(std::size_t head) {
+    const MutexLock lock(mutex_);
+    events_.resize(head, events_.front());
   }
   [[nodiscard]] int reads() const {
     const MutexLock lock(mutex_);
@@ -98,7 +107,7 @@ class MemoryProgress final : public ProgressStore {
     bool failed = false;
     std::vector<Position> dead{};
   };
-  void add(std::span<const NewPair>) override {}
+  std::size_t add(std::span<const NewPair>) override { return 0; }
   std::vector<LedPair> take(const LeaseFence&, Taking, std::span<const PairName>,
                             std::span<const std::string>) override {
     return {};

@@ -13,6 +13,9 @@ namespace {
 constexpr std::size_t page_events = 1000;
 constexpr std::size_t page_bytes = std::size_t{4} << 20U;
 constexpr Duration pause_after_failed_read = std::chrono::milliseconds{500};
+/// For so long nothing that is published, or written down as progress, is checked against the store once
+/// more.
+constexpr Duration proof_holds = std::chrono::seconds{1};
 
 }  // namespace
 
@@ -43,47 +46,99 @@ void Scheduler::end_polls(bool looked) {
   }
 }
 
+bool Scheduler::proven(SteadyPoint now) const {
+  return tail_started_ && proven_until_ && now < *proven_until_;
+}
+
+void Scheduler::begin_tail() {
+  const Query all = Query::all();
+  const ReadPage newest = stream_.read({.query = &all, .limit = 1, .backwards = true});
+  StreamEnd end{.head = newest.head};
+  if (!newest.events.empty()) end.last = newest.events.front().id();
+  const MutexLock lock(mutex_);
+  routed_from_ = end.head;
+  for (const auto& [name, topic] : topics_) topic->last_match = end.head;
+  tail_.restart(std::move(end));
+  tail_started_ = true;
+  proven_until_ = options_.clock->steady_now() + proof_holds;
+}
+
+bool Scheduler::read_on(StreamEnd end) {
+  const Query all = Query::all();
+  for (bool more = true; more;) {
+    const SteadyPoint begin = options_.clock->steady_now();
+    // The event that is known to be the last is read once more. A store that was restored from a backup, or
+    // whose server was replaced by one without the last commits, has another one there, or none.
+    const std::int64_t again = end.last ? 1 : 0;
+    ReadPage page = stream_.read({.query = &all,
+                                  .after = Position{static_cast<std::int64_t>(end.head) - again},
+                                  .limit = page_events + static_cast<std::size_t>(again),
+                                  .max_bytes = page_bytes});
+    if (end.last) {
+      const bool there = !page.events.empty() && page.events.front().position() == end.head &&
+                         page.events.front().id() == *end.last;
+      if (!there) return false;
+      page.events.erase(page.events.begin());
+    }
+    options_.metrics->observe_relay_read(
+        page.events.size(), true, std::chrono::duration_cast<Duration>(options_.clock->steady_now() - begin));
+    more = page.more;
+    Position seen = std::max(end.head, page.seen);
+    if (!page.events.empty()) seen = std::max(seen, page.events.back().position());
+    const MutexLock lock(mutex_);
+    route(page.events);
+    tail_.append(std::move(page.events), seen);
+    end = tail_.end();
+    proven_until_ = options_.clock->steady_now() + proof_holds;
+    if (stopping_ && more) break;
+  }
+  return true;
+}
+
+void Scheduler::forget_all(const StreamEnd& known) {
+  {
+    const MutexLock lock(mutex_);
+    tail_started_ = false;
+    for (const auto& pair : pairs_) {
+      if (!pair->led) continue;
+      pair->doubtful = true;
+      rest(*pair);
+      ahead_.drop(pair->ahead);
+    }
+  }
+  options_.log(
+      LogLevel::error,
+      "postrider: the event store was set back: event " + known.last->str() + ", which stood at position " +
+          std::to_string(static_cast<std::int64_t>(known.head)) +
+          ", is not there any more (a restored backup, or a standby without the last commits?). All pairs "
+          "go on from where the database says they stand; what was published since, and is lost in the "
+          "store, stays published");
+  if (options_.on_doubt) options_.on_doubt();
+}
+
 void Scheduler::refresh() {
-  Position after{};
+  StreamEnd known;
   bool started = false;
   const SteadyPoint begin = options_.clock->steady_now();
   {
     const MutexLock lock(mutex_);
-    after = tail_.head();
+    known = tail_.end();
     started = tail_started_;
   }
   bool looked = false;
+  bool as_known = true;
   std::string failure;
   try {
     if (!started) {
-      const Position head = stream_.head();
-      const MutexLock lock(mutex_);
-      tail_.restart(head);
-      routed_from_ = head;
-      for (const auto& [name, topic] : topics_) topic->last_match = head;
-      tail_started_ = true;
+      begin_tail();
     } else {
-      const Query all = Query::all();
-      for (bool more = true; more;) {
-        const SteadyPoint page_begin = options_.clock->steady_now();
-        ReadPage page =
-            stream_.read({.query = &all, .after = after, .limit = page_events, .max_bytes = page_bytes});
-        options_.metrics->observe_relay_read(
-            page.events.size(), true,
-            std::chrono::duration_cast<Duration>(options_.clock->steady_now() - page_begin));
-        more = page.more;
-        after = std::max(after, page.seen);
-        if (!page.events.empty()) after = std::max(after, page.events.back().position());
-        const MutexLock lock(mutex_);
-        route(page.events);
-        tail_.append(std::move(page.events), after);
-        if (stopping_ && more) break;
-      }
+      as_known = read_on(known);
     }
     looked = true;
   } catch (const std::exception& error) {
     failure = what_of(error);
   }
+  if (!as_known) forget_all(known);
   bool complain = false;
   {
     const MutexLock lock(mutex_);
@@ -91,6 +146,7 @@ void Scheduler::refresh() {
     if (looked) {
       refreshed_at_ = begin;
       complained_ = false;
+      if (as_known && std::exchange(checkpoint_wanted_, false)) write_checkpoint();
       changed_.notify_all();
     } else {
       not_before_ = options_.clock->steady_now() + pause_after_failed_read;
@@ -103,20 +159,20 @@ void Scheduler::refresh() {
     options_.log(LogLevel::warning, "postrider: cannot read new events, trying again: " + failure);
 }
 
-std::optional<Batch> Scheduler::own_page(Pair& pair, Epoch epoch, Position after) {
+std::optional<Batch> Scheduler::own_page(Pair& pair, const Term& term, Position after) {
   {
     const MutexLock lock(mutex_);
     ReadAhead::Taken taken = ahead_.take(pair.ahead, pair.number, after);
     if (ahead_.wanted()) changed_.notify_one();
     if (taken.page.has_value() || taken.comes) return std::move(taken.page);
   }
-  return read_own(pair, epoch, after);
+  return read_own(pair, term, after);
 }
 
-void Scheduler::read_ahead(Pair& pair, Epoch epoch, const ReadAhead::PagePtr& page) {
+void Scheduler::read_ahead(Pair& pair, const Term& term, const ReadAhead::PagePtr& page) {
   std::optional<Batch> batch;
   try {
-    batch = read_own(pair, epoch, page->after);
+    batch = read_own(pair, term, page->after);
   } catch (const std::exception&) {  // it will be tried again by the pair's own run, which says so
   }
   const MutexLock lock(mutex_);
@@ -131,11 +187,11 @@ void Scheduler::read_ahead(Pair& pair, Epoch epoch, const ReadAhead::PagePtr& pa
   make_ready(pair);
 }
 
-Batch Scheduler::read_own(Pair& pair, Epoch epoch, Position after) {
+Batch Scheduler::read_own(Pair& pair, const Term& term, Position after) {
   const TopicEntry& topic = *pair.topic;
   const auto expect_more = [&](Position seen) {
     const MutexLock lock(mutex_);
-    if (able(pair) && pair.epoch == epoch && ahead_.expect(pair.ahead, pair.number, seen))
+    if (able(pair) && pair.term == term && ahead_.expect(pair.ahead, pair.number, seen))
       changed_.notify_one();
   };
   const SteadyPoint begin = options_.clock->steady_now();

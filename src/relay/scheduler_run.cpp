@@ -79,13 +79,13 @@ PublishResult Scheduler::call(Pair& pair, std::span<const StoredEvent> events, E
   return result;
 }
 
-bool Scheduler::book(Pair& pair, Epoch epoch, Position to, bool sent, std::optional<std::string> dead) {
+bool Scheduler::book(Pair& pair, const Term& term, Position to, bool sent, std::optional<std::string> dead) {
   const MutexLock lock(mutex_);
-  if (!pair.led || pair.epoch != epoch || pair.doubtful) return false;
+  if (!pair.led || pair.term != term || pair.doubtful) return false;
   if (to > pair.stored) {
     ++pair.unwritten;
     writer_.submit(pair.number, ProgressStep{.name = pair.name,
-                                             .epoch = epoch,
+                                             .epoch = term.epoch,
                                              .from = pair.stored,
                                              .to = to,
                                              .published = sent,
@@ -117,7 +117,7 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
   if (!look_at_health(*pair.publisher, pair.name.publisher))
     return {.looked = false, .failed = pair.options.polling_interval};
 
-  Epoch epoch{};
+  Term term;
   Position position{};
   Batch batch;
   bool own = false;
@@ -126,7 +126,7 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
     if (!able(pair)) return {.looked = false};
     pair.again = false;
     catch_up(pair);
-    epoch = pair.epoch;
+    term = pair.term;
     position = pair.position;
     if (pair.unwritten >= options_.unwritten_batches) return {.more = true};
     own = !tail_.has(position);
@@ -136,23 +136,23 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
                             options_.batch_bytes);
   }
   if (own) {
-    std::optional<Batch> page = own_page(pair, epoch, position);
+    std::optional<Batch> page = own_page(pair, term, position);
     if (!page.has_value()) return {.more = true};
     batch = *std::move(page);
   }
   RunEnd end{.more = batch.more};
   const std::span<const StoredEvent> events(batch.events);
   if (events.empty()) {
-    if (own) (void)book(pair, epoch, batch.seen, false, {});
+    if (own) (void)book(pair, term, batch.seen, false, {});
     const MutexLock lock(mutex_);
-    if (pair.led && pair.epoch == epoch) pair.position = std::max(pair.position, batch.seen);
+    if (pair.led && pair.term == term) pair.position = std::max(pair.position, batch.seen);
     return end;
   }
   for (std::size_t at = 0; at < events.size();) {
     std::size_t size = 0;
     {
       const MutexLock lock(mutex_);
-      if (!able(pair) || pair.epoch != epoch || (stopping_ && at > 0)) return end;
+      if (!able(pair) || pair.term != term || (stopping_ && at > 0)) return end;
       if (pair.unwritten >= options_.unwritten_batches) {
         if (own) {
           ahead_.put_back(pair.ahead, pair.number, pair.position,
@@ -169,7 +169,7 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
       return {.sent = end.sent, .looked = false, .failed = options_.retry_gate};
     failpoint("relay.publish.before");
     bool culprit_known = true;
-    const PublishResult result = call(pair, events.subspan(at, size), epoch, culprit_known);
+    const PublishResult result = call(pair, events.subspan(at, size), term.epoch, culprit_known);
     failpoint("relay.publish.after");
     const std::size_t sent = result.count(size);
     end.sent += sent;
@@ -177,7 +177,7 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
     if (sent > 0) options_.metrics->increment_relay_published(sent);
     at += sent;
     if (sent > 0 &&
-        !book(pair, epoch, at == events.size() ? batch.seen : events[at - 1].position(), true, {})) {
+        !book(pair, term, at == events.size() ? batch.seen : events[at - 1].position(), true, {})) {
       return end;
     }
     if (sent == size) {
@@ -190,7 +190,7 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
     PairHealth::Failure failure;
     {
       const MutexLock lock(mutex_);
-      if (!pair.led || pair.epoch != epoch) return end;
+      if (!pair.led || pair.term != term) return end;
       failure = result.kind() == PublishResult::Kind::unavailable
                     ? pair.health.unavailable(sent, luck)
                     : pair.health.refused(sent, size, culprit_known, luck);
@@ -210,12 +210,12 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
       options_.log(LogLevel::error, "postrider: topic '" + pair.name.topic + "', publisher '" +
                                         pair.name.publisher + "' gave up " + reason);
       ++at;
-      if (!book(pair, epoch, culprit.position(), false, reason)) return end;
+      if (!book(pair, term, culprit.position(), false, reason)) return end;
       continue;
     }
     if (!failure.counted && failure.delay == Duration::zero()) continue;  // now one by one
     writer_.submit(pair.number, PairFailure{.name = pair.name,
-                                            .epoch = epoch,
+                                            .epoch = term.epoch,
                                             .error = reason,
                                             .counted = failure.counted,
                                             .stop = failure.stop});
@@ -228,7 +228,7 @@ Scheduler::RunEnd Scheduler::publish(Pair& pair) {
     return end;
   }
   const MutexLock lock(mutex_);
-  if (pair.led && pair.epoch == epoch) pair.position = std::max(pair.position, batch.seen);
+  if (pair.led && pair.term == term) pair.position = std::max(pair.position, batch.seen);
   return end;
 }
 
@@ -276,11 +276,12 @@ void Scheduler::run(Pair& pair) {
 }
 
 bool Scheduler::wants_refresh(SteadyPoint now) const {
-  return led_ > 0 && !refreshing_ && (refresh_wanted_ || !tail_started_) && now >= not_before_;
+  const bool needed = !tail_started_ || (!runnable_.empty() && !proven(now));
+  return led_ > 0 && !refreshing_ && (refresh_wanted_ || needed) && now >= not_before_;
 }
 
 Scheduler::Pair* Scheduler::take_ready() {
-  while (tail_started_ && !runnable_.empty()) {
+  while (proven(options_.clock->steady_now()) && !runnable_.empty()) {
     PublisherEntry& publisher = *runnable_.front();
     runnable_.pop_front();
     publisher.listed = false;
@@ -403,7 +404,7 @@ void Scheduler::work() {
       mutex_.lock();
       continue;
     }
-    const bool work_waits = tail_started_ && !runnable_.empty();
+    const bool work_waits = proven(now) && !runnable_.empty();
     if (work_waits && may_leave(now)) {
       Pair* const pair = take_ready();
       if (pair == nullptr) continue;
@@ -424,16 +425,17 @@ void Scheduler::work() {
     if (may_read_ahead()) {
       const ReadAhead::PagePtr page = ahead_.begin();
       Pair& pair = *pairs_[page->pair];
-      const Epoch epoch = pair.epoch;
+      const Term term = pair.term;
       leave_loop();
       mutex_.unlock();
-      read_ahead(pair, epoch, page);
+      read_ahead(pair, term, page);
       mutex_.lock();
       continue;
     }
     SteadyPoint until = now + far_away;
     if (!timers_.empty()) until = std::min(until, timers_.begin()->first);
-    if (refresh_wanted_ && !refreshing_ && led_ > 0) until = std::min(until, std::max(now, not_before_));
+    if ((refresh_wanted_ || !runnable_.empty()) && !refreshing_ && led_ > 0 && !work_waits)
+      until = std::min(until, std::max(now, not_before_));
     if (work_waits && stuck_since_.has_value()) until = std::min(until, *stuck_since_ + grace);
     ++waiting_;
     sign_of_life_.expect_by(until);

@@ -2,6 +2,7 @@
 #include "relay/tail.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace postrider {
 
@@ -13,18 +14,20 @@ std::size_t bytes_of(const StoredEvent& event) {
   return bytes;
 }
 
-void Tail::restart(Position head) {
+void Tail::restart(StreamEnd end) {
   events_.clear();
-  from_ = head_ = head;
+  from_ = end.head;
+  end_ = std::move(end);
   bytes_ = 0;
 }
 
 void Tail::append(std::vector<StoredEvent> events, Position seen) {
+  if (!events.empty()) end_.last = events.back().id();
   for (StoredEvent& event : events) {
     bytes_ += bytes_of(event);
     events_.push_back(std::move(event));
   }
-  head_ = std::max(head_, seen);
+  end_.head = std::max(end_.head, seen);
   while (bytes_ > max_bytes_ && !events_.empty()) {
     bytes_ -= bytes_of(events_.front());
     from_ = events_.front().position();
@@ -33,7 +36,7 @@ void Tail::append(std::vector<StoredEvent> events, Position seen) {
 }
 
 Batch Tail::collect(const Topic& topic, Position after, std::size_t limit, std::size_t max_bytes) const {
-  Batch batch{.seen = std::max(after, head_)};
+  Batch batch{.seen = std::max(after, end_.head)};
   std::size_t bytes = 0;
   auto at = std::upper_bound(
       events_.begin(), events_.end(), after,

@@ -77,8 +77,9 @@ class ProgressStore {
  public:
   virtual ~ProgressStore() = default;
 
-  /// Makes the rows that are missing: ACTIVE, led by nobody. Those that are there stay as they are.
-  virtual void add(std::span<const NewPair> pairs) = 0;
+  /// Makes the rows that are missing, ACTIVE and led by nobody, and returns how many. Those that are there
+  /// stay as they are.
+  virtual std::size_t add(std::span<const NewPair> pairs) = 0;
   /// Raises the epochs of these pairs and leads them from now on, as long as the fence's lease is held.
   /// Returns those that were taken, as they are now: nobody else moves them any more. `dead` are nodes known
   /// to be so although their time is not over.

@@ -58,7 +58,8 @@ PairState pair_state(std::string_view word) noexcept {
 
 SqlProgressStore::SqlProgressStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
 
-void SqlProgressStore::add(std::span<const NewPair> pairs) {
+std::size_t SqlProgressStore::add(std::span<const NewPair> pairs) {
+  std::size_t made = 0;
   for_chunks(pairs, [&](std::span<const NewPair> chunk) {
     SqlQuery query(dialect_);
     query.sql(dialect_.kind == BackendKind::mariadb ? "insert ignore into " : "insert into ");
@@ -69,8 +70,9 @@ void SqlProgressStore::add(std::span<const NewPair> pairs) {
       query.sql(", ").bind(plain(pair.start)).sql(", ").now().sql(", ").now().sql(")");
     }
     if (dialect_.kind != BackendKind::mariadb) query.sql(" on conflict do nothing");
-    query.run();
+    made += static_cast<std::size_t>(query.run().affected);
   });
+  return made;
 }
 
 SqlQuery SqlProgressStore::led_pairs(std::string_view node) const {

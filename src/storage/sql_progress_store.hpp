@@ -17,7 +17,7 @@ class SqlProgressStore final : public ProgressStore {
  public:
   explicit SqlProgressStore(SqlDialect dialect);
 
-  void add(std::span<const NewPair> pairs) override;
+  std::size_t add(std::span<const NewPair> pairs) override;
   std::vector<LedPair> take(const LeaseFence& fence, Taking which, std::span<const PairName> pairs,
                             std::span<const std::string> dead) override;
   std::vector<LedPair> led(std::string_view node) override;

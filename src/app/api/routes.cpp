@@ -51,11 +51,14 @@ Response answer(const ApiRoute& route, const ApiHost& host, const http::Request&
   if (!verdict.caller) return refusal_of(verdict.problem);
   Storage* const storage = host.storage();
   if (storage == nullptr && !route.without_database) {
-    return to_response(Problem{.status = 503,
-                               .code = "starting",
-                               .detail = "the database is not there yet",
-                               .hint = "GET /readyz?verbose says what is waited for",
-                               .headers = {{"Retry-After", "2"}}});
+    const bool started = host.started && host.started();
+    return to_response(
+        Problem{.status = 503,
+                .code = started ? "unavailable" : "starting",
+                .detail = started ? "the database does not answer" : "the database is not there yet",
+                .hint = started ? "it is asked each second; GET /readyz?verbose says what is wrong"
+                                : "GET /readyz?verbose says what is waited for",
+                .headers = {{"Retry-After", "2"}}});
   }
   if (route.without_database) return answer_without_database(route, request, *verdict.caller);
   Call call{.request = request, .storage = *storage, .caller = *verdict.caller};

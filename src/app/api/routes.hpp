@@ -73,8 +73,10 @@ struct AuditRecord {
 /// What the routes need from the program around them. All may be called from any thread.
 struct ApiHost {
   Access* access = nullptr;
-  /// Null while the database is not there yet.
+  /// Null while the database is not there yet, or known to be away.
   std::function<Storage*()> storage{};
+  /// Whether it has been there.
+  std::function<bool()> started{};
   /// Never throws.
   std::function<void(const AuditRecord&)> audit{};
   LogCallback log{};

@@ -173,6 +173,19 @@ constexpr std::array all{
         "The database answers, but what a node has to write fails again and again.",
         "The log says why: mostly a full disk, or a user without the right to write. It goes on by itself "
         "once that has changed."},
+    Explanation{"unled-pair", kind_cause, "Nodes lead other pairs, but none has this topic and publisher.",
+                "Start the program that has them; when nobody shall publish it any more, remove its row of "
+                "outbox_topic_progress."},
+    Explanation{"still-pair", kind_cause,
+                "A pair is led, has events, and publishes none of them, without an error.",
+                "A call to its publisher may hang: see the log of the node that the finding names."},
+    Explanation{
+        "store-set-back", kind_cause,
+        "A pair has published further than the event store reaches: events were lost, for example by a "
+        "backup that was restored, and the progress was not.",
+        "postrider topics rewind --topic NAME --publisher NAME --to 42, if 42 is the last position that is "
+        "as "
+        "it was before."},
     Explanation{"no-leader", kind_cause, "No node leads the pairs of the relay.",
                 "Start a node with [relay] enabled = true; postrider leaders shows who lives."},
     Explanation{"dead-node", kind_cause, "The node that leads has not been heard of, its lease still runs.",

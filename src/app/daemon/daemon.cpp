@@ -172,8 +172,11 @@ void Daemon::add_routes(http::Router& router) {
               .handler = http::static_body(std::string(api::openapi_yaml()), "application/yaml")});
   // Who asks is told at once of what is known, instead of waiting for a connection.
   const auto storage = [this]() -> Storage* { return ready() && !known_away() ? storage_.get() : nullptr; };
-  const api::ApiHost host{
-      .access = &access_, .storage = storage, .audit = api::audit_writer(storage, log_), .log = log_};
+  const api::ApiHost host{.access = &access_,
+                          .storage = storage,
+                          .started = [this] { return ready(); },
+                          .audit = api::audit_writer(storage, log_),
+                          .log = log_};
   mount(router,
         management_routes({.relay = [this] { return engines_.relay(); },
                            .outbox = [this] { return engines_.outbox(); },
@@ -320,7 +323,8 @@ std::string Daemon::untold_trouble() const {
 
 bool Daemon::known_away() const {
   const std::shared_ptr<const Figures> figures = figures_.latest();
-  return figures != nullptr && !figures->database_up;
+  // One whose tables are locked answers what does not need them.
+  return figures != nullptr && !figures->database_up && !figures->blocker;
 }
 
 http::Response Daemon::ready_response(const http::Request& request) {

@@ -126,12 +126,54 @@ void look_at_sinks(const Figures* figures, const std::vector<SinkHealth>& sinks,
   }
 }
 
+void look_at_blocker(const Figures& figures, Findings& findings) {
+  if (!figures.blocker) return;
+  const Blocker& blocker = *figures.blocker;
+  findings.add(Cause::blocking_transaction,
+               "process " + std::to_string(blocker.pid) +
+                   (blocker.application.empty() ? "" : " (" + blocker.application + ")") +
+                   " holds a transaction open for " + span_of(blocker.open_for) + "; " +
+                   number_of(blocker.waiting, "session") + (blocker.waiting == 1 ? " waits" : " wait") +
+                   " for it",
+               "end it there, or: select pg_terminate_backend(" + std::to_string(blocker.pid) + ")");
+}
+
+bool leads(const Figures& figures, const std::string& node) {
+  return std::any_of(figures.leaders.begin(), figures.leaders.end(),
+                     [&](const LeaderStatus& leader) { return leader.node == node && leader.alive; });
+}
+
+/// Of one that is ACTIVE, has events to publish for a while and no error. Empty when it only takes its time.
+void look_at_waiting_pair(const Figures& figures, const PairStatus& pair, Findings& findings) {
+  if (pair.leader.empty()) {
+    findings.add(Cause::unled_pair, "nobody leads pair " + name_of(pair) + ": " + lag_of(pair),
+                 "start a node that has this topic and publisher, or remove the pair's row when nobody shall "
+                 "publish it any more");
+    return;
+  }
+  const bool lately = pair.last_published_at && figures.at - *pair.last_published_at < patience;
+  // A dead leader is a finding of its own.
+  if (lately || !pair.last_error.empty() || !leads(figures, pair.leader)) return;
+  findings.add(Cause::still_pair,
+               "pair " + name_of(pair) + " publishes nothing, without an error: " + lag_of(pair),
+               "a call to its publisher may hang: look into the log of node " + pair.leader +
+                   ", which leads it, and after the receiver");
+}
+
 void look_at_pairs(const Figures& figures, Findings& findings) {
   const bool anybody = anybody_leads(figures);
   std::size_t waiting = 0;
   for (const PairStatus& pair : figures.pairs) {
     const std::string name = name_of(pair);
-    if (pair.state == PairState::failed) {
+    if (pair.position > pair.head) {
+      findings.add(
+          Cause::store_set_back,
+          "pair " + name + " stands at position " + std::to_string(static_cast<std::int64_t>(pair.position)) +
+              ", but the event store ends at " + std::to_string(static_cast<std::int64_t>(pair.head)) +
+              ": what comes in between would not be published",
+          "the store was set back, without the progress; rewind the pair to the last position that is "
+          "as it was");
+    } else if (pair.state == PairState::failed) {
       findings.add(Cause::failed_pair,
                    "pair " + name + " has stopped at an event that was refused: " + pair.last_error,
                    "mend the receiver and resume the pair, or move it behind position " +
@@ -145,6 +187,8 @@ void look_at_pairs(const Figures& figures, Findings& findings) {
                    "pair " + name + " has failed " + number_of(pair.error_count, "time") +
                        " and tries again: " + pair.last_error,
                    "look after its receiver; reset makes it try at once");
+    } else if (pair.state == PairState::active && pair.lag_events > 0 && pair.lag_time >= patience) {
+      look_at_waiting_pair(figures, pair, findings);
     }
   }
   if (waiting > 0) {
@@ -198,6 +242,8 @@ std::string_view to_string(Cause cause) noexcept {
       return "no-leader";
     case Cause::dead_node:
       return "dead-node";
+    case Cause::store_set_back:
+      return "store-set-back";
     case Cause::failed_pair:
       return "failed-pair";
     case Cause::unhealthy_sink:
@@ -206,6 +252,10 @@ std::string_view to_string(Cause cause) noexcept {
       return "failing-pair";
     case Cause::paused_pair:
       return "paused-pair";
+    case Cause::unled_pair:
+      return "unled-pair";
+    case Cause::still_pair:
+      return "still-pair";
     case Cause::outbox_waits:
       return "outbox-waits";
     case Cause::queue_waits:
@@ -221,7 +271,7 @@ std::vector<Finding> diagnose(const Figures* figures, const Observer& observer) 
     findings.add(Cause::database_away, observer.phase, "see storage.url, and whether the database runs");
     return findings.take();
   }
-  if (!figures->database_up) {
+  if (!figures->database_up && !figures->blocker) {
     findings.add(Cause::database_away, "the database cannot be reached: " + figures->trouble,
                  "see storage.url, and whether the database runs");
     return findings.take();  // the rest of the figures is empty
@@ -232,16 +282,8 @@ std::vector<Finding> diagnose(const Figures* figures, const Observer& observer) 
         "the log says why: a full disk, one that is read-only, or a user without the right to write; it goes "
         "on by itself once that has changed");
   }
-  if (figures->blocker) {
-    const Blocker& blocker = *figures->blocker;
-    findings.add(Cause::blocking_transaction,
-                 "process " + std::to_string(blocker.pid) +
-                     (blocker.application.empty() ? "" : " (" + blocker.application + ")") +
-                     " holds a transaction open for " + span_of(blocker.open_for) + "; " +
-                     number_of(blocker.waiting, "session") + (blocker.waiting == 1 ? " waits" : " wait") +
-                     " for it",
-                 "end it there, or: select pg_terminate_backend(" + std::to_string(blocker.pid) + ")");
-  }
+  look_at_blocker(*figures, findings);
+  if (!figures->database_up) return findings.take();  // that is what it waits for; the rest is empty
   look_at_pairs(*figures, findings);
   look_at_outbox(figures->outbox, observer.runs_outbox, findings);
   if (figures->queue.pending > 0 && figures->queue.oldest_pending >= patience) {

@@ -17,10 +17,13 @@ enum class Cause : std::uint8_t {
   blocking_transaction,
   no_leader,
   dead_node,
+  store_set_back,  ///< a pair stands where the event store does not reach
   failed_pair,
   unhealthy_sink,  ///< it was away when it was last tried, its circuit is open, or it says so itself
   failing_pair,    ///< tries again and again
   paused_pair,
+  unled_pair,  ///< somebody leads, but not this one
+  still_pair,  ///< led, and publishes nothing
   outbox_waits,
   queue_waits,
 };

@@ -110,6 +110,48 @@ std::vector<Case> cases() {
          f.pairs[0].lag_events = 1;
        },
        Cause::no_leader, "nobody leads: 1 pair has events to publish"},
+      {"APairThatNobodyLeads",
+       [](Figures& f, auto&) {
+         f.pairs.push_back(
+             {.name = {"old", "screen"}, .head = Position{9}, .lag_events = 9, .lag_time = 18min});
+       },
+       Cause::unled_pair, "nobody leads pair old/screen: 9 events behind, for 18 min"},
+      {"APairThatWasJustAdded",
+       [](Figures& f, auto&) {
+         f.pairs.push_back(
+             {.name = {"old", "screen"}, .head = Position{9}, .lag_events = 9, .lag_time = 59s});
+       },
+       std::nullopt, "all is moving"},
+      {"APairThatStandsStill",
+       [](Figures& f, auto&) {
+         f.pairs[0].head = Position{9};
+         f.pairs[0].lag_events = 9;
+         f.pairs[0].lag_time = 2min;
+         f.pairs[0].last_published_at = f.at - 61s;
+       },
+       Cause::still_pair,
+       "pair wallets/kafka publishes nothing, without an error: 9 events behind, for 2 min"},
+      {"APairThatCatchesUpMoves",
+       [](Figures& f, auto&) {
+         f.pairs[0].head = Position{9};
+         f.pairs[0].lag_events = 9;
+         f.pairs[0].lag_time = 3h;
+         f.pairs[0].last_published_at = f.at - 59s;
+       },
+       std::nullopt, "all is moving"},
+      {"AStoreThatWasSetBack",
+       [](Figures& f, auto&) {
+         f.pairs[0].position = Position{31};
+         f.pairs[0].head = Position{10};
+       },
+       Cause::store_set_back, "pair wallets/kafka stands at position 31, but the event store ends at 10"},
+      {"ALockedTable",
+       [](Figures& f, auto&) {
+         f = Figures{.trouble = "it has not answered for 12 s",
+                     .blocker = Blocker{.pid = 4711, .application = "psql", .open_for = 90s, .waiting = 1}};
+       },
+       Cause::blocking_transaction,
+       "process 4711 (psql) holds a transaction open for 90 s; 1 session waits for it"},
       {"DeadNode",
        [](Figures& f, auto&) {
          f.leaders.push_back({.node = "n2", .heartbeat = TimePoint{970s}, .alive = false, .pairs = 3});

@@ -45,10 +45,13 @@ std::shared_ptr<const Figures> FigureBoard::latest() const {
   const SteadyPoint now = clock_.steady_now();
   const MutexLock lock(mutex_);
   const bool silent = asked_at_ && now - *asked_at_ >= patience_;
-  if (!silent || (latest_ != nullptr && !latest_->database_up)) return latest_;
+  const bool known = latest_ != nullptr && !latest_->database_up && (!blocker_ || latest_->blocker);
+  if (!silent || known) return latest_;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - *asked_at_).count();
   return std::make_shared<const Figures>(
-      Figures{.at = clock_.now(), .trouble = "it has not answered for " + std::to_string(seconds) + " s"});
+      Figures{.at = clock_.now(),
+              .trouble = "it has not answered for " + std::to_string(seconds) + " s",
+              .blocker = blocker_});
 }
 
 bool FigureBoard::is_up() const {
@@ -89,6 +92,13 @@ bool FigureBoard::ping() noexcept {
   return false;
 }
 
+std::optional<Blocker> FigureBoard::look_for_blocker() {
+  std::optional<Blocker> blocker = find_blocker(storage_, schema_);
+  const MutexLock lock(mutex_);
+  blocker_ = blocker;
+  return blocker;
+}
+
 void FigureBoard::look() noexcept {
   if (!ping()) return;  // it sees more than reading does: a file that was removed can still be read
   // Large tables take their time: this is no silence when the last look took as long.
@@ -98,15 +108,21 @@ void FigureBoard::look() noexcept {
   try {
     Figures figures{.at = clock_.now()};
     try {
+      // First: what is asked below may have to wait for it.
+      figures.blocker = look_for_blocker();
       figures.outbox = OutboxAdmin(storage_).counts();
       figures.queue = QueueAdmin(storage_).counts();
       figures.pairs = RelayAdmin(storage_).list();
       figures.leaders = RelayAdmin(storage_).leaders();
       figures.head = storage_.stream_store().head();
-      figures.blocker = find_blocker(storage_, schema_);
       figures.database_up = true;
     } catch (const std::exception& error) {
       figures.trouble = what_of(error);
+      try {
+        figures.blocker = look_for_blocker();
+      } catch (const std::exception&) {
+        // It is away altogether.
+      }
     }
     // One that was away has failed writes, too, and is back: only what goes on is told.
     const std::uint64_t failed = metrics_.failed_writes();
@@ -119,10 +135,7 @@ void FigureBoard::look() noexcept {
       metrics_.record_outbox(figures.outbox);
       metrics_.record_queue(queue.pending, queue.delayed, queue.processing, queue.abandoned,
                             queue.quarantined, queue.oldest_pending);
-      for (const PairStatus& pair : figures.pairs) {
-        metrics_.record_pair(pair.name.topic, pair.name.publisher, pair.lag_events, pair.lag_time,
-                             pair.state == PairState::active, pair.dead_letters);
-      }
+      metrics_.record_pairs(figures.pairs);
     }
     publish(std::move(figures));
   } catch (const std::exception&) {

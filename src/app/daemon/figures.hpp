@@ -28,6 +28,8 @@ struct Figures {
   Position head{};
   std::vector<PairStatus> pairs{};
   std::vector<LeaderStatus> leaders{};
+  /// Also when its tables do not answer: then the database is there, and this is what keeps it from
+  /// answering.
   std::optional<Blocker> blocker{};
 };
 
@@ -70,6 +72,7 @@ class FigureBoard {
 
   /// Whether it answers. What keeps it from that is published.
   [[nodiscard]] bool ping() noexcept POSTRIDER_EXCLUDES(mutex_);
+  [[nodiscard]] std::optional<Blocker> look_for_blocker() POSTRIDER_EXCLUDES(mutex_);
   void publish(Figures figures) POSTRIDER_EXCLUDES(mutex_);
   [[nodiscard]] bool is_up() const POSTRIDER_EXCLUDES(mutex_);
 
@@ -83,6 +86,7 @@ class FigureBoard {
   bool writes_failed_ = false;              // between the two last looks
   mutable Mutex mutex_;
   std::shared_ptr<const Figures> latest_ POSTRIDER_GUARDED_BY(mutex_);
+  std::optional<Blocker> blocker_ POSTRIDER_GUARDED_BY(mutex_);  // as the look that is under way has seen it
   std::optional<SteadyPoint> asked_at_ POSTRIDER_GUARDED_BY(mutex_);
   SteadyPoint::duration patience_ POSTRIDER_GUARDED_BY(mutex_){};
   PeriodicTask task_;

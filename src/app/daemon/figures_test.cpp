@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "postrider/clock.hpp"
+#include "storage/progress_store.hpp"
 #include "support/backend.hpp"
 
 namespace postrider::daemon {
@@ -146,6 +147,20 @@ TEST_F(FigureBoardTest, WritesThatGoOnFailingAreSeen) {
   }
   board_.look();
   EXPECT_FALSE(board_.latest()->refuses_writes) << "it is over";
+}
+
+TEST_F(FigureBoardTest, OfPairsThatAreGoneTheMetricsSayNothing) {
+  ProgressStore& progress = database_.storage().progress_store();
+  progress.add(std::vector<NewPair>{{{"wallets", "kafka"}, Position{0}}, {{"old", "kafka"}, Position{0}}});
+  board_.look();
+  EXPECT_THAT(metrics_.text(), HasSubstr(R"(postrider_relay_pair_active{publisher="kafka",topic="old"} 1)"));
+  Transaction tx = database_.storage().begin();
+  tx.execute("delete from " + database_.table("outbox_topic_progress") + " where topic = 'old'");
+  tx.commit();
+  board_.look();
+  EXPECT_THAT(metrics_.text(), ::testing::Not(HasSubstr(R"(topic="old")")));
+  EXPECT_THAT(metrics_.text(),
+              HasSubstr(R"(postrider_relay_pair_active{publisher="kafka",topic="wallets"} 1)"));
 }
 
 TEST_F(FigureBoardTest, AFirstLookThatHangsIsSeenToo) {

@@ -8,6 +8,8 @@
 #include <prometheus/text_serializer.h>
 
 #include <chrono>
+#include <map>
+#include <utility>
 
 namespace postrider::metrics {
 namespace {
@@ -35,6 +37,17 @@ Histogram& histogram(Registry& registry, const char* name, const char* help,
 double seconds(Duration time) {
   return std::chrono::duration<double>(time).count();
 }
+
+}  // namespace
+
+namespace {
+
+struct PairGauges {
+  Gauge* lag_events;
+  Gauge* lag_seconds;
+  Gauge* active;
+  Gauge* dead;
+};
 
 }  // namespace
 
@@ -151,6 +164,7 @@ struct PrometheusMetrics::Families {
                                              .Name("postrider_relay_pair_dead_letters")
                                              .Help("Dead letters of a pair")
                                              .Register(registry);
+  std::map<PairName, PairGauges> pairs{};
   prometheus::Family<Gauge>& sink_up =
       prometheus::BuildGauge()
           .Name("postrider_sink_up")
@@ -301,14 +315,32 @@ void PrometheusMetrics::record_queue(std::int64_t pending, std::int64_t delayed,
   families_->queue_quarantined.Set(static_cast<double>(quarantined));
   families_->queue_oldest.Set(seconds(oldest));
 }
-void PrometheusMetrics::record_pair(const std::string& topic, const std::string& publisher,
-                                    std::int64_t lag_events, Duration lag, bool active,
-                                    std::int64_t dead_letters) {
-  const prometheus::Labels labels{{"topic", topic}, {"publisher", publisher}};
-  families_->pair_lag_events.Add(labels).Set(static_cast<double>(lag_events));
-  families_->pair_lag_seconds.Add(labels).Set(seconds(lag));
-  families_->pair_active.Add(labels).Set(active ? 1 : 0);
-  families_->pair_dead.Add(labels).Set(static_cast<double>(dead_letters));
+void PrometheusMetrics::record_pairs(std::span<const PairStatus> pairs) {
+  Families& all = *families_;
+  const MutexLock lock(pairs_);
+  std::map<PairName, PairGauges> gone = std::exchange(all.pairs, {});
+  for (const PairStatus& pair : pairs) {
+    auto node = gone.extract(pair.name);
+    if (node.empty()) {
+      const prometheus::Labels labels{{"topic", pair.name.topic}, {"publisher", pair.name.publisher}};
+      all.pairs.emplace(pair.name,
+                        PairGauges{&all.pair_lag_events.Add(labels), &all.pair_lag_seconds.Add(labels),
+                                   &all.pair_active.Add(labels), &all.pair_dead.Add(labels)});
+    } else {
+      all.pairs.insert(std::move(node));
+    }
+    const PairGauges& gauges = all.pairs.at(pair.name);
+    gauges.lag_events->Set(static_cast<double>(pair.lag_events));
+    gauges.lag_seconds->Set(seconds(pair.lag_time));
+    gauges.active->Set(pair.state == PairState::active ? 1 : 0);
+    gauges.dead->Set(static_cast<double>(pair.dead_letters));
+  }
+  for (const auto& [name, gauges] : gone) {
+    all.pair_lag_events.Remove(gauges.lag_events);
+    all.pair_lag_seconds.Remove(gauges.lag_seconds);
+    all.pair_active.Remove(gauges.active);
+    all.pair_dead.Remove(gauges.dead);
+  }
 }
 void PrometheusMetrics::record_database(bool reachable) {
   families_->database.Set(reachable ? 1 : 0);

@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "postrider/detail/sync.hpp"
 #include "postrider/metrics.hpp"
 #include "postrider/outbox_admin.hpp"
+#include "postrider/relay_admin.hpp"
 
 namespace postrider::metrics {
 
@@ -66,8 +68,8 @@ class PrometheusMetrics final : public MetricsExporter {
   [[nodiscard]] std::uint64_t failed_writes() const;
   void record_queue(std::int64_t pending, std::int64_t delayed, std::int64_t processing,
                     std::int64_t abandoned, std::int64_t quarantined, Duration oldest);
-  void record_pair(const std::string& topic, const std::string& publisher, std::int64_t lag_events,
-                   Duration lag, bool active, std::int64_t dead_letters);
+  /// All that there are: what was recorded of others is gone.
+  void record_pairs(std::span<const PairStatus> pairs) POSTRIDER_EXCLUDES(pairs_);
   void record_database(bool reachable);
   /// `failures` counts since the start, and never falls.
   void record_sink(const std::string& name, const std::string& type, bool up, bool circuit_open,
@@ -79,6 +81,7 @@ class PrometheusMetrics final : public MetricsExporter {
  private:
   struct Families;
   std::unique_ptr<Families> families_;
+  Mutex pairs_;  // one may look while another one does
   Mutex sinks_;  // two scrapes at once would count the same failures
 };
 
