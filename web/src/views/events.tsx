@@ -11,7 +11,7 @@ import { OutboxVerbButton, type OutboxVerb } from './verbs';
 export const eventColumns: Column<OutboxBrief>[] = [
   { title: 'Type', cell: (event) => <Link href={to('events', event.id)}>{event.type}</Link> },
   { title: 'Status', cell: (event) => <Badge text={event.status} /> },
-  { title: 'Tries', number: true, cell: (event) => count(event.attempts) },
+  { title: 'Failed attempts', number: true, minor: true, cell: (event) => count(event.attempts) },
   { title: 'Created', cell: (event) => <Time at={event.createdAt} /> },
   {
     title: 'Aggregate',
@@ -25,7 +25,7 @@ export const eventColumns: Column<OutboxBrief>[] = [
 
 /// Of those that are dead anyway.
 export const deadColumns: Column<OutboxBrief>[] = [
-  ...eventColumns.filter(({ title }) => title === 'Type' || title === 'Tries'),
+  ...eventColumns.filter(({ title }) => title === 'Type' || title === 'Failed attempts'),
   { title: 'Died', cell: (event) => <Time at={event.doneAt} /> },
   ...eventColumns.filter(({ title }) => title === 'Aggregate' || title === 'Last error'),
 ];
@@ -95,7 +95,7 @@ function StuckEvents({ again }: { again: number }) {
   const pages = usePages((cursor, signal) => api.outboxStuck({ for: stuckFor, limit: 200, cursor }, signal), [again]);
   const [dialog, ask] = useConfirm();
   const columns: Column<OutboxBrief>[] = [
-    ...eventColumns.filter(({ title }) => ['Type', 'Status', 'Tries'].includes(title)),
+    ...eventColumns.filter(({ title }) => ['Type', 'Status', 'Failed attempts'].includes(title)),
     { title: 'Available', cell: (event) => <Ago at={event.availableAt} /> },
     { title: 'Node', cell: (event) => event.owner ?? '–' },
     ...eventColumns.filter(({ title }) => title === 'Id' || title === 'Last error'),
