@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, noAnswer } from './api';
 import { ago, time } from './format';
 import { useRefusal } from './rights';
+import { visible } from './visible';
 
 export function Page({ title, lead, actions, children }: {
   title: string;
@@ -12,7 +13,7 @@ export function Page({ title, lead, actions, children }: {
   children: ComponentChildren;
 }) {
   useEffect(() => {
-    document.title = `${title} · Postrider`;
+    document.title = visible(`${title} · Postrider`);
   }, [title]);
   return (
     <>
