@@ -19,7 +19,8 @@ export interface Sample {
   appendRate: number | null;
   pending: number;
   dead: number;
-  oldest: number;
+  oldest: number; // of the outbox
+  oldestQueued: number | null; // not known of samples that an older page has taken
   lagEvents: number;
   lagSeconds: number;
   queue: number;
@@ -78,8 +79,9 @@ function take(overview: Overview, connection: Connection): void {
         doneRate: before && rate(now.done, before.done),
         appendRate: before && rate(now.head, before.head),
         pending: outbox.pending,
-        dead: outbox.dead,
+        dead: outbox.dead + pairs.deadLetters,
         oldest: outbox.oldestUndeliveredSeconds,
+        oldestQueued: queue.oldestPendingSeconds,
         lagEvents: pairs.maxLagEvents,
         lagSeconds: pairs.maxLagSeconds,
         queue: queue.pending,
