@@ -37,6 +37,7 @@ struct LogEntry {
 struct LogFilter {
   FilterList<QueueStatus> statuses{};
   FilterList<std::string> types{};
+  FilterList<EventId> event_ids{};  ///< the events' own
 };
 
 struct LogPage {

@@ -64,6 +64,7 @@ struct StorageOptions {
 
 struct PoolStats {
   std::size_t open = 0;
+  std::size_t limit = 0;  ///< no more are ever open
   std::size_t in_use = 0;
   std::size_t waiting = 0;
   std::string trouble{};  ///< why the last attempt to connect failed; empty since one succeeded

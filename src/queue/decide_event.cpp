@@ -38,7 +38,8 @@ Settlement decide_event(const QueuedEvent& event, std::span<const HandlerStandin
     settlement.results.push_back(handler.result);
     if (handler.result.verdict == HandlerVerdict::success) continue;
     all_succeeded = false;
-    settlement.error = handler.result.handler + ": " + handler.result.error;
+    if (!settlement.error.empty()) settlement.error += "; ";
+    settlement.error += handler.result.handler + ": " + handler.result.error;
     if (handler.result.verdict == HandlerVerdict::unrecoverable_error) hopeless = true;
     if (!is_final(handler.result, handler.max_attempts)) {
       delay = std::max(delay.value_or(Duration::zero()), delay_of(handler, random));

@@ -78,6 +78,10 @@ TEST(DecideEvent, UnrecoverableEndsItForAll) {
   }
 }
 
+TEST(DecideEvent, TheErrorNamesAllThatFailed) {
+  EXPECT_EQ(decide({fatal(), ok(), transient(1)}).error, "fatal: no; shaky: busy");
+}
+
 TEST(DecideEvent, TheLastAttemptEndsWithErrors) {
   EXPECT_EQ(decide({transient(3)}, 9, 10).kind, Kind::retry);
   const Settlement settlement = decide({transient(3)}, 10, 10);

@@ -21,6 +21,9 @@ class LogStore {
   /// Entries with a higher seq than `after`, in order, that match the filter. `scanned_to` in the result is
   /// how far the log was looked through: the next read goes on there, however few entries matched.
   virtual LogPage read(LogSeq after, std::size_t limit, const LogFilter& filter) = 0;
+  /// The same the other way: entries with a lower seq than `before`, highest first. `scanned_to` is 0 when
+  /// there is nothing below what was looked through.
+  virtual LogPage read_back(LogSeq before, std::size_t limit, const LogFilter& filter) = 0;
   /// The highest sequence number, 0 when the log is empty. See QueueStore::sequence_log for entries
   /// that have none yet.
   virtual LogSeq head() = 0;

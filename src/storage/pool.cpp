@@ -207,6 +207,7 @@ void ConnectionPool::forget() noexcept {
 PoolStats ConnectionPool::stats() const {
   const MutexLock lock(mutex_);
   return {.open = open_,
+          .limit = options_.size,
           .in_use = open_ - idle_.size(),
           .waiting = waiting_,
           .trouble = last_error_ ? last_error_->what() : std::string()};

@@ -103,6 +103,7 @@ TEST_F(PoolTest, ConnectsOnDemandAndReusesTheLastOneGivenBack) {
   }
   EXPECT_EQ(pool.stats().in_use, 0U);
   EXPECT_EQ(pool.stats().open, 1U);
+  EXPECT_EQ(pool.stats().limit, 4U);
   EXPECT_EQ(pool.acquire().get(), first);
   EXPECT_EQ(server_.connects, 1);
 }

@@ -55,40 +55,58 @@ std::size_t size_of(const LogEntry& entry) {
 
 SqlLogStore::SqlLogStore(SqlDialect dialect) : dialect_(std::move(dialect)) {}
 
-std::optional<LogSeq> SqlLogStore::window_end(LogSeq after, std::size_t rows) {
+std::optional<LogSeq> SqlLogStore::window_end(LogSeq from, Way way, std::size_t rows) {
+  const bool up = way == Way::up;
   SqlQuery query(dialect_);
-  query.sql("select max(seq) from (select seq from ").table(log_table).sql(" where seq > ");
-  query.bind(plain(after)).sql(" order by seq limit ").bind_limit(rows).sql(") as ahead");
+  query.sql(up ? "select max(seq)" : "select min(seq)").sql(" from (select seq from ").table(log_table);
+  query.sql(up ? " where seq > " : " where seq < ").bind(plain(from));
+  query.sql(up ? " order by seq limit " : " order by seq desc limit ").bind_limit(rows).sql(") as ahead");
   const Rows answer = query.run();
   if (answer.is_null(0, 0)) return std::nullopt;
   return LogSeq{answer.integer(0, 0)};
 }
 
 LogPage SqlLogStore::read(LogSeq after, std::size_t limit, const LogFilter& filter) {
-  if (filter.types.size() + filter.statuses.size() > max_filter_values) {
+  return walk(after, Way::up, limit, filter);
+}
+
+LogPage SqlLogStore::read_back(LogSeq before, std::size_t limit, const LogFilter& filter) {
+  LogPage page = walk(before, Way::down, limit, filter);
+  if (limit == 0) return page;
+  // A page that is full may end with the lowest entry, which need not be the first: the log is purged.
+  const bool more = page.scanned_to != before && window_end(page.scanned_to, Way::down, 1).has_value();
+  if (!more) page.scanned_to = LogSeq{};
+  return page;
+}
+
+LogPage SqlLogStore::walk(LogSeq from, Way way, std::size_t limit, const LogFilter& filter) {
+  if (filter.types.size() + filter.statuses.size() + filter.event_ids.size() > max_filter_values) {
     throw Error(ErrorCode::invalid_argument, "a log filter has too many values",
                 "at most " + std::to_string(max_filter_values) + " are taken");
   }
-  LogPage page{.entries = {}, .scanned_to = after};
+  LogPage page{.entries = {}, .scanned_to = from};
+  const bool up = way == Way::up;
   if (limit == 0) return page;
   // Sequence numbers are given in commit order, so whatever is below the end of the window is visible by now.
   std::optional<LogSeq> end;
-  const bool filtered = filter.statuses.is_set() || filter.types.is_set();
+  const bool filtered = filter.statuses.is_set() || filter.types.is_set() || filter.event_ids.is_set();
   if (filtered) {
-    end = window_end(after, std::max(limit, window_rows));
+    end = window_end(from, way, std::max(limit, window_rows));
     if (!end.has_value()) return page;
   }
   std::size_t bytes = 0;
   std::size_t chunk = std::min(limit, first_log_chunk);
   for (;;) {
     SqlQuery query(dialect_);
-    query.sql("select ").sql(log_columns(dialect_)).sql(" from ").table(log_table).sql(" where seq > ");
-    query.bind(plain(page.scanned_to));
-    if (end.has_value()) query.sql(" and seq <= ").bind(plain(*end));
+    query.sql("select ").sql(log_columns(dialect_)).sql(" from ").table(log_table);
+    query.sql(up ? " where seq > " : " where seq < ").bind(plain(page.scanned_to));
+    if (end.has_value()) query.sql(up ? " and seq <= " : " and seq >= ").bind(plain(*end));
     query.and_in("status", filter.statuses,
                  [](QueueStatus status) { return static_cast<std::int64_t>(status); });
     query.and_in("event_type", filter.types, [](const std::string& type) { return std::string_view(type); });
-    const Rows rows = query.sql(" order by seq limit ").bind_limit(chunk).run();
+    query.and_in("event_id", filter.event_ids, [](const EventId& id) { return id.view(); });
+    query.sql(up ? " order by seq limit " : " order by seq desc limit ");
+    const Rows rows = query.bind_limit(chunk).run();
     for (const auto& row : rows.rows) {
       page.entries.push_back(to_entry(row));
       bytes += size_of(page.entries.back());

@@ -12,12 +12,16 @@ class SqlLogStore final : public LogStore {
   explicit SqlLogStore(SqlDialect dialect);
 
   LogPage read(LogSeq after, std::size_t limit, const LogFilter& filter) override;
+  LogPage read_back(LogSeq before, std::size_t limit, const LogFilter& filter) override;
   LogSeq head() override;
   std::optional<LogEntry> find(QueueId id) override;
   std::vector<FailedAttempt> attempts(QueueId id) override;
 
  private:
-  [[nodiscard]] std::optional<LogSeq> window_end(LogSeq after, std::size_t rows);
+  enum class Way { up, down };
+
+  [[nodiscard]] LogPage walk(LogSeq from, Way way, std::size_t limit, const LogFilter& filter);
+  [[nodiscard]] std::optional<LogSeq> window_end(LogSeq from, Way way, std::size_t rows);
 
   SqlDialect dialect_;
 };

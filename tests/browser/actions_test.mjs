@@ -64,7 +64,9 @@ test('Dead letters of a pair are looked at, counted, and discarded', async () =>
   await until('four rows', async () => (await page.locator('tbody tr').count()) === 4);
   await page.getByText('no longer in the store').waitFor();
   await page.getByRole('button', { name: 'Show dead letter at 3' }).click();
-  await page.locator('.j-key', { hasText: '"amount"' }).waitFor();
+  await dialog(page).locator('.j-key', { hasText: '"amount"' }).waitFor();
+  await dialog(page).getByText('refused: ').waitFor();
+  await dialog(page).getByRole('button', { name: 'Close' }).click();
   await page.getByRole('button', { name: 'Discard up to 3' }).click();
   await dialog(page).getByText('2 dead letters', { exact: true }).waitFor();
   await dialog(page).getByRole('button', { name: 'Cancel' }).click();

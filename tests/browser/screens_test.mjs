@@ -153,7 +153,7 @@ test('The charts fill, and survive a reload', async () => {
   const page = await openPage(browser, server);
   await page.locator('.chart canvas').nth(3).waitFor();
   await until('two samples', async () => page.evaluate(() => document.querySelectorAll('.uplot').length === 4));
-  const label = page.getByRole('img', { name: /^Events that wait: now Outbox 0, Queue 1, Dead 13$/ });
+  const label = page.getByRole('img', { name: /^Events that wait: now Outbox 0, Queue 1, Dead 15$/ });
   await label.waitFor();
   await page.reload();
   await page.locator('.chart canvas').first().waitFor();

@@ -101,7 +101,7 @@ export interface Figures {
 
 export interface Overview {
   node: NodeStatus;
-  database: { up: boolean; name: string; connections: { open: number; inUse: number; waiting: number } };
+  database: { up: boolean; name: string; connections: { open: number; limit: number; inUse: number; waiting: number } };
   stuck: string;
   findings: { cause: string; text: string; hint: string }[];
   sinks: { name: string; type: string; healthy: boolean; lastError: string | null }[];

@@ -82,13 +82,16 @@ const connectionText: Record<Connection, string> = {
   missing: 'without live figures',
 };
 
-/// Whose token this tab has, where one is needed.
-function WhoAmI() {
+/// Whose token this tab has, where one is needed, and the way to another one.
+function WhoAmI({ onChange }: { onChange: () => void }) {
   const me = useMe();
   if (!me?.token) return null;
   return (
     <p class="who">
-      {me.name}, {me.role}
+      {me.name}, {me.role}{' '}
+      <button type="button" class="quiet" onClick={onChange}>
+        Change token…
+      </button>
     </p>
   );
 }
@@ -111,22 +114,32 @@ function ThemeSwitch() {
   );
 }
 
-function TokenDialog({ onClose }: { onClose: (changed: boolean) => void }) {
+/// `why`: the server has refused the token that this tab has, if any, or somebody wants to change a good one.
+function TokenDialog({ why, onClose }: { why: 'refused' | 'change'; onClose: (changed: boolean) => void }) {
   const [value, setValue] = useState('');
-  const keep = (event: Event) => {
-    event.preventDefault();
-    keepToken(value.trim());
+  const keep = (wanted: string) => {
+    keepToken(wanted);
     onClose(true);
   };
   return (
-    <Dialog title="This server asks for a token" onClose={() => onClose(false)}>
-      <form onSubmit={keep}>
+    <Dialog title={why === 'change' ? 'Another token' : 'This server asks for a token'} onClose={() => onClose(false)}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          keep(value.trim());
+        }}
+      >
         <p class="muted">
           <code>postrider token create</code> makes one. It is kept in this tab until the tab is closed.
         </p>
-        {token() && <p>The token that this tab has is not known to the server, or its time is over.</p>}
+        {why === 'refused' && token() && <p>The token that this tab has is not known to the server, or its time is over.</p>}
         <Field label="Token" name="token" type="password" value={value} onInput={setValue} placeholder="prt_…" />
         <div class="actions end">
+          {why === 'change' && (
+            <button type="button" onClick={() => keep('')}>
+              Forget the token
+            </button>
+          )}
           <button type="button" onClick={() => onClose(false)}>
             Cancel
           </button>
@@ -203,13 +216,14 @@ function useShortcuts(showHelp: () => void): void {
 
 export function App() {
   const now = usePlace();
-  const { connection, error } = useLive();
+  const { connection, error, overview } = useLive();
   const [help, setHelp] = useState(false);
-  const [asking, setAsking] = useState(false);
+  const [asking, setAsking] = useState<false | 'refused' | 'change'>(false);
   const [turn, setTurn] = useState(0); // a new token: everything is read again
   useShortcuts(() => setHelp(true));
-  useEffect(() => whenUnauthorized(() => setAsking(true)), []);
+  useEffect(() => whenUnauthorized(() => setAsking('refused')), []);
   const heard = connection === 'live' || connection === 'polling';
+  const withoutDatabase = heard && overview !== null && !overview.database.up;
   useEffect(() => {
     if (heard) void readRights();
   }, [heard, turn]);
@@ -261,13 +275,13 @@ export function App() {
             </ul>
           </nav>
           <div class="side-foot">
-            <p class={`connection ${connection}`} role="status">
+            <p class={`connection ${withoutDatabase ? 'lost' : connection}`} role="status">
               <span class="dot" aria-hidden="true" />
-              {connectionText[connection]}
+              {withoutDatabase ? 'database away' : connectionText[connection]}
             </p>
-            <WhoAmI />
+            <WhoAmI onChange={() => setAsking('change')} />
             <ThemeSwitch />
-            <button type="button" class="quiet" onClick={() => setHelp(true)}>
+            <button type="button" class="quiet shortcuts" onClick={() => setHelp(true)}>
               Shortcuts <kbd>?</kbd>
             </button>
           </div>
@@ -282,7 +296,7 @@ export function App() {
           {connection === 'denied' && (
             <div class="banner" role="alert">
               <strong>{error?.problem.detail ?? 'This needs a token.'}</strong>{' '}
-              <button type="button" onClick={() => setAsking(true)}>
+              <button type="button" onClick={() => setAsking('refused')}>
                 Enter a token
               </button>
             </div>
@@ -292,7 +306,7 @@ export function App() {
       </div>
       <Announcer />
       {help && <Shortcuts onClose={() => setHelp(false)} />}
-      {asking && <TokenDialog onClose={closeToken} />}
+      {asking && <TokenDialog why={asking} onClose={closeToken} />}
     </>
   );
 }

@@ -27,6 +27,12 @@ function colorOf(host: Element, name: string): string {
   return color;
 }
 
+/// Nobody points at a moment: the figures below are the latest.
+function showLatest(plot: uPlot): void {
+  const times = plot.data[0];
+  if ((plot.cursor.left ?? -1) < 0 && times.length > 0) plot.setLegend({ idx: times.length - 1 });
+}
+
 export function Chart({ title, lines, data, height = 170 }: Props) {
   const host = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
@@ -48,6 +54,7 @@ export function Chart({ title, lines, data, height = 170 }: Props) {
           height,
           cursor: { y: false },
           legend: { live: true },
+          hooks: { ready: [showLatest] }, // it forgets what was set before
           scales: {
             x: { range: (_, min, max) => [Math.min(min, max - 60), max] },
             y: { range: (_, __, max) => [0, Math.max(4, max * 1.1)] },
@@ -93,9 +100,7 @@ export function Chart({ title, lines, data, height = 170 }: Props) {
     const now = plot.current;
     if (!now) return;
     now.setData(data as uPlot.AlignedData);
-    // Nobody points at a moment: the figures below are the latest.
-    const times = data[0] ?? [];
-    if ((now.cursor.left ?? -1) < 0 && times.length > 0) now.setLegend({ idx: times.length - 1 });
+    showLatest(now);
   }, [data]);
 
   const said = lines

@@ -19,7 +19,8 @@ export interface Sample {
   appendRate: number | null;
   pending: number;
   dead: number;
-  oldest: number;
+  oldest: number; // of the outbox
+  oldestQueued: number | null; // not known of samples that an older page has taken
   lagEvents: number;
   lagSeconds: number;
   queue: number;
@@ -78,8 +79,9 @@ function take(overview: Overview, connection: Connection): void {
         doneRate: before && rate(now.done, before.done),
         appendRate: before && rate(now.head, before.head),
         pending: outbox.pending,
-        dead: outbox.dead,
+        dead: outbox.dead + pairs.deadLetters,
         oldest: outbox.oldestUndeliveredSeconds,
+        oldestQueued: queue.oldestPendingSeconds,
         lagEvents: pairs.maxLagEvents,
         lagSeconds: pairs.maxLagSeconds,
         queue: queue.pending,
@@ -96,6 +98,7 @@ const pause = (ms: number) => new Promise<void>((done) => setTimeout(done, ms));
 /// Returns when the stream ends; throws ApiError when there is none.
 async function stream(): Promise<void> {
   const end = new AbortController();
+  cutStream = () => end.abort();
   let watch = setTimeout(() => end.abort(), silentAfter);
   const heard = () => {
     clearTimeout(watch);
@@ -134,6 +137,7 @@ async function stream(): Promise<void> {
     }
   } finally {
     clearTimeout(watch);
+    cutStream = null;
     end.abort();
   }
 }
@@ -146,8 +150,13 @@ function connectionAfter(error: ApiError): Connection {
 }
 
 let awake: (() => void) | null = null;
-/// After a new token: at once, instead of after the pause.
+let cutStream: (() => void) | null = null;
+let again = false;
+
+/// After another token: at once, and not with what was opened by the one before.
 export function retryLive(): void {
+  again = cutStream !== null;
+  cutStream?.();
   awake?.();
 }
 
@@ -158,6 +167,10 @@ async function run(): Promise<never> {
       if (canStream) await stream();
       take(await api.overview(), 'polling');
     } catch (why) {
+      if (again) {
+        again = false;
+        continue;
+      }
       const error = asError(why);
       if (canStream && (error.problem.status === 404 || error.problem.status === 503)) {
         canStream = false; // not on this server, or too many listen: ask for it

@@ -9,6 +9,7 @@ export interface Column<T> {
   number?: boolean; // aligned at its end
   wide?: boolean; // takes what is left
   minor?: boolean; // not on a phone
+  action?: boolean; // its buttons stay in sight when the rest is scrolled
 }
 
 interface Props<T> {
@@ -20,13 +21,22 @@ interface Props<T> {
   selected?: string | null;
   onEnd?: () => void; // the last row is near
   more?: boolean;
+  wrap?: boolean; // long texts take several lines, as long as there are few rows
+}
+
+/// A text that is cut is told in whole to whoever points at it.
+function tellCut(event: Event): void {
+  const cell = event.target instanceof Element ? event.target.closest('td') : null;
+  if (!cell) return;
+  if (cell.scrollWidth > cell.clientWidth) cell.title = cell.textContent ?? '';
+  else cell.removeAttribute('title');
 }
 
 const rowHeight = 37; // as style.css has it
 const beyond = 12;
 const withoutWindow = 60;
 
-export function Table<T>({ label, columns, rows, id, open, selected, onEnd, more }: Props<T>) {
+export function Table<T>({ label, columns, rows, id, open, selected, onEnd, more, wrap }: Props<T>) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 600 });
   const windowed = rows.length > withoutWindow;
@@ -61,10 +71,11 @@ export function Table<T>({ label, columns, rows, id, open, selected, onEnd, more
       </tr>
     );
   const kind = (column: Column<T>) =>
-    [column.number && 'number', column.wide && 'wide', column.minor && 'minor'].filter(Boolean).join(' ');
+    [column.number && 'number', column.wide && 'wide', column.minor && 'minor', column.action && 'action'].filter(Boolean).join(' ');
+  const look = ['table-box', windowed && 'windowed', wrap && !windowed && 'wrapped'].filter(Boolean).join(' ');
 
   return (
-    <div class={windowed ? 'table-box windowed' : 'table-box'} ref={box} tabIndex={0} role="region" aria-label={label}>
+    <div class={look} ref={box} tabIndex={0} role="region" aria-label={label} onMouseOver={tellCut}>
       <table aria-rowcount={more ? -1 : rows.length + 1}>
         <thead>
           <tr aria-rowindex={1}>

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, noAnswer } from './api';
 import { ago, time } from './format';
 import { useRefusal } from './rights';
+import { visible } from './visible';
 
 export function Page({ title, lead, actions, children }: {
   title: string;
@@ -12,7 +13,7 @@ export function Page({ title, lead, actions, children }: {
   children: ComponentChildren;
 }) {
   useEffect(() => {
-    document.title = `${title} · Postrider`;
+    document.title = visible(`${title} · Postrider`);
   }, [title]);
   return (
     <>
@@ -94,19 +95,20 @@ export function Empty({ title, children }: { title: string; children?: Component
   );
 }
 
-/// What, why, and what to do about it. A list that is not found is a part that this server does not have; of one
-/// thing (`item`) it is the thing that is not there.
-export function Problem({ error, retry, what, item }: {
+/// What, why, and what to do about it. A list that is not found is a part that this server does not have, which
+/// `off` says more about; of one thing (`item`) it is the thing that is not there.
+export function Problem({ error, retry, what, item, off }: {
   error: ApiError;
   retry?: () => void;
   what?: string;
   item?: boolean;
+  off?: ComponentChildren;
 }) {
   const { problem } = error;
   if (problem.status === 404 && !item) {
     return (
       <Empty title="Not available on this server">
-        This part is switched off in its configuration, or the server is older than this page.
+        {off ?? 'This part is switched off in its configuration, or the server is older than this page.'}
       </Empty>
     );
   }
@@ -185,7 +187,12 @@ export function ActButton({ needs, class: kind = '', label, type = 'button', dis
 
 // ---- questions ----------------------------------------------------------------------------------------------------
 
-export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ComponentChildren }) {
+export function Dialog({ title, onClose, wide, children }: {
+  title: ComponentChildren;
+  onClose: () => void;
+  wide?: boolean;
+  children: ComponentChildren;
+}) {
   const box = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const before = document.activeElement;
@@ -195,10 +202,24 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
     };
   }, []);
   return (
-    <dialog ref={box} aria-labelledby="dialog-title" onClose={onClose}>
+    <dialog ref={box} class={wide ? 'wide' : undefined} aria-labelledby="dialog-title" onClose={onClose}>
       <h2 id="dialog-title">{title}</h2>
       {children}
     </dialog>
+  );
+}
+
+/// All of one row of a table, over it: below it would be out of sight.
+export function Detail({ title, onClose, children }: { title: ComponentChildren; onClose: () => void; children: ComponentChildren }) {
+  return (
+    <Dialog title={title} onClose={onClose} wide>
+      {children}
+      <div class="actions end">
+        <button type="button" class="primary" onClick={onClose}>
+          Close
+        </button>
+      </div>
+    </Dialog>
   );
 }
 
@@ -284,6 +305,25 @@ export function Field({ label, name, value, placeholder, list, onInput, type = '
       )}
       {hint && <small class="muted">{hint}</small>}
     </label>
+  );
+}
+
+const phone = matchMedia('(max-width: 48rem)'); // as style.css has it
+
+/// Many fields, which on a phone would push what they are for out of sight: there they are folded, unless `open`.
+export function Foldable({ title, open, children }: { title: string; open: boolean; children: ComponentChildren }) {
+  const [narrow, setNarrow] = useState(phone.matches);
+  useEffect(() => {
+    const look = () => setNarrow(phone.matches);
+    phone.addEventListener('change', look);
+    return () => phone.removeEventListener('change', look);
+  }, []);
+  if (!narrow) return <>{children}</>;
+  return (
+    <details class="fold" open={open}>
+      <summary>{title}</summary>
+      {children}
+    </details>
   );
 }
 

@@ -13,6 +13,7 @@
 #include "postrider/event_log.hpp"
 #include "postrider/projection.hpp"
 #include "postrider/queue_admin.hpp"
+#include "storage/log_store.hpp"
 #include "storage/queue_store.hpp"
 
 namespace postrider::api {
@@ -98,15 +99,15 @@ Response list_response(const Call& call, const QueueFilter& filter) {
   return json_response({{"events", std::move(events)}, {"nextCursor", std::move(next)}});
 }
 
+std::vector<EventId> event_ids_of(const std::vector<std::string>& texts) {
+  return std::vector<EventId>(texts.begin(), texts.end());
+}
+
 QueueFilter query_filter(const http::Request& request) {
   QueueFilter filter;
   if (const auto statuses = query_texts(request, "status")) filter.statuses = statuses_of(*statuses);
   if (const auto types = query_texts(request, "type")) filter.types = *types;
-  if (const auto ids = query_texts(request, "eventId")) {
-    std::vector<EventId> wanted;
-    for (const std::string& id : *ids) wanted.emplace_back(id);
-    filter.event_ids = std::move(wanted);
-  }
+  if (const auto ids = query_texts(request, "eventId")) filter.event_ids = event_ids_of(*ids);
   filter.tenant_id = query_text(request, "tenantId");
   filter.error_contains = query_text(request, "errorContains");
   if (const auto age = query_text(request, "olderThan")) filter.older_than = age_of("olderThan", *age);
@@ -163,26 +164,33 @@ Response queue_event(Call& call) {
 }
 
 Response log(Call& call) {
-  constexpr std::array<std::string_view, 5> known{"status", "type", "after", "limit", "cursor"};
+  constexpr std::array<std::string_view, 7> known{"status",    "type",  "eventId", "after",
+                                                  "backwards", "limit", "cursor"};
   only_parameters(call.request, known);
   LogFilter filter;
   if (const auto statuses = query_texts(call.request, "status")) filter.statuses = statuses_of(*statuses);
   if (const auto types = query_texts(call.request, "type")) filter.types = *types;
+  if (const auto ids = query_texts(call.request, "eventId")) filter.event_ids = event_ids_of(*ids);
+  const bool backwards = query_flag(call.request, "backwards");
   const std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  LogSeq after{query_number(call.request, "after", 0, 0, most)};
-  if (const auto place = read_cursor(call.request, 1)) after = LogSeq{cursor_number(place->at(0))};
+  LogSeq from{query_number(call.request, "after", backwards ? most : 0, 0, most)};
+  if (const auto place = read_cursor(call.request, 1)) from = LogSeq{cursor_number(place->at(0))};
   const auto limit = static_cast<std::size_t>(query_number(call.request, "limit", 100, 1, most_listed));
   EventLog event_log(call.storage);
-  const LogPage page = event_log.read(after, limit, filter);
+  if (backwards) call.storage.queue_store().sequence_log();  // what has no number yet is the newest
+  const LogPage page = backwards ? call.storage.log_store().read_back(from, limit, filter)
+                                 : event_log.read(from, limit, filter);
+  const LogSeq head = event_log.head();
+  const bool more = backwards ? page.scanned_to != LogSeq{} : page.scanned_to < head;
   json::array entries;
   for (const LogEntry& entry : page.entries) entries.push_back(brief_json(entry));
   json::value next = nullptr;
-  if (page.scanned_to != after) {
+  if (more) {
     const std::array<std::string, 1> place{std::to_string(static_cast<std::int64_t>(page.scanned_to))};
     next = json::value(make_cursor(call.request, place));
   }
   return json_response({{"entries", std::move(entries)},
-                        {"head", static_cast<std::int64_t>(event_log.head())},
+                        {"head", static_cast<std::int64_t>(head)},
                         {"nextCursor", std::move(next)}});
 }
 

@@ -97,6 +97,29 @@ TEST_P(QueueApiTest, TheLogIsReadFromAnyPlace) {
   const json::object all = get("/api/queue/log");
   const std::string last = json::serialize(all.at("head"));
   EXPECT_THAT(pages("/api/queue/log?after=" + last, "entries", "eventId"), IsEmpty());
+  EXPECT_TRUE(all.at("nextCursor").is_null()) << "this page has them all";
+  EXPECT_TRUE(get("/api/queue/log?limit=5").at("nextCursor").is_null()) << "an end that is full";
+  EXPECT_TRUE(get("/api/queue/log?type=none").at("nextCursor").is_null());
+  EXPECT_THAT(pages("/api/queue/log?eventId=e2&eventId=e5", "entries", "eventId"), ElementsAre("e2", "e5"));
+}
+
+TEST_P(QueueApiTest, TheLogIsReadFromTheNewestDown) {
+  for (int i = 1; i <= 5; ++i) {
+    publish("e" + std::to_string(i), i % 2 == 0 ? "Paid" : "Placed");
+    ASSERT_EQ(queue_->finalize(queue_->poll().value().claim), Settled::applied);
+  }
+  const std::string newest = "/api/queue/log?backwards=true";
+  EXPECT_THAT(pages(newest + "&limit=2", "entries", "eventId"), ElementsAre("e5", "e4", "e3", "e2", "e1"));
+  EXPECT_THAT(pages(newest + "&type=Paid", "entries", "eventId"), ElementsAre("e4", "e2"));
+  EXPECT_TRUE(get(newest + "&limit=5").at("nextCursor").is_null()) << "an end that is full";
+  const std::string third = json::serialize(get(newest).at("entries").at(2).at("seq"));
+  EXPECT_THAT(pages(newest + "&after=" + third, "entries", "eventId"), ElementsAre("e2", "e1"));
+}
+
+TEST_P(QueueApiTest, AnEmptyLogEndsAtOnce) {
+  EXPECT_TRUE(get("/api/queue/log").at("nextCursor").is_null());
+  EXPECT_TRUE(get("/api/queue/log?backwards=true").at("nextCursor").is_null());
+  EXPECT_THAT(get_problem("/api/queue/log?backwards=often"), HasSubstr("backwards must be true or false"));
 }
 
 TEST_P(QueueApiTest, StuckOnesAreRequeued) {

@@ -91,7 +91,7 @@ void each_dead(Storage& storage, const DeadLetterFilter& filter, std::size_t lim
 int list_dead(Storage& storage, const DeadOptions& options) {
   Table table({{"id", "ID"},
                {.name = "type", .title = "TYPE", .cut = true},
-               {.name = "attempts", .title = "ATTEMPTS", .right = true, .spare = 3},
+               {.name = "attempts", .title = "FAILURES", .right = true, .spare = 3},
                {.name = "doneAt", .title = "DEAD SINCE", .spare = 1},
                {.name = "aggregateType", .title = "AGGREGATE", .cut = true, .spare = 4},
                {.name = "aggregateId", .title = "AGGREGATE ID", .cut = true, .spare = 2},

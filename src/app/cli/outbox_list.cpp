@@ -57,7 +57,7 @@ int print_list(Storage& storage, const ListOptions& options) {
   Table table({{"id", "ID"},
                {.name = "type", .title = "TYPE", .cut = true},
                {"status", "STATUS"},
-               {.name = "attempts", .title = "ATTEMPTS", .right = true, .spare = 1},
+               {.name = "attempts", .title = "FAILURES", .right = true, .spare = 1},
                {.name = "createdAt", .title = "PUBLISHED", .spare = 3},
                {.name = "availableAt", .title = "AVAILABLE", .spare = 4},
                {.name = "owner", .title = "NODE", .cut = true, .spare = 2},

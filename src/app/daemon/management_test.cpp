@@ -264,7 +264,10 @@ TEST_F(ManagementTest, TheOverviewHasFiguresOfEverything) {
   const boost::json::object all = overview_json({.figures = &figures,
                                                  .observer = {.sinks = {{"kafka", true}}, .phase = "running"},
                                                  .node = "n1",
-                                                 .storage = "sqlite:x.db"});
+                                                 .storage = "sqlite:x.db",
+                                                 .pool = {.open = 3, .limit = 16}});
+  EXPECT_EQ(all.at("database").at("connections").at("open"), 3);
+  EXPECT_EQ(all.at("database").at("connections").at("limit"), 16);
   EXPECT_EQ(all.at("figures").at("outbox").at("dead"), 3);
   EXPECT_EQ(all.at("figures").at("pairs").at("paused"), 1);
   EXPECT_EQ(all.at("figures").at("pairs").at("maxLagEvents"), 4);

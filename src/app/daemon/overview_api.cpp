@@ -95,6 +95,7 @@ json::object overview_json(const OverviewInput& input) {
           {"database", json::object{{"up", up},
                                     {"name", input.storage},
                                     {"connections", json::object{{"open", input.pool.open},
+                                                                 {"limit", input.pool.limit},
                                                                  {"inUse", input.pool.in_use},
                                                                  {"waiting", input.pool.waiting}}}}},
           {"stuck", api::shown(stuck_line(findings))},

@@ -84,6 +84,7 @@ MigrationReport SqliteStorage::migrate(const MigrateOptions& options) {
 PoolStats SqliteStorage::pool_stats() const {
   PoolStats stats = readers_.stats();
   stats.open += 1;
+  stats.limit += 1;
   stats.in_use += writer_.in_use() ? 1 : 0;
   stats.waiting += writer_.waiting();
   return stats;

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -145,6 +146,34 @@ TEST_P(LogVerbs, FiltersByStatusAndTypeAndTellsHowFarItLooked) {
   EXPECT_EQ(log().read(LogSeq{0}, 2, {.types = {"A"}}).scanned_to, LogSeq{3}) << "full: not beyond its last";
   EXPECT_EQ(log().read(LogSeq{0}, 10, {.types = {"none"}}).scanned_to, LogSeq{4});
   EXPECT_EQ(log().read(LogSeq{4}, 10, {.types = {"none"}}).scanned_to, LogSeq{4});
+}
+
+TEST_P(LogVerbs, ReadsBackFromTheNewestDownToTheFirst) {
+  for (const std::int64_t seq : {5, 6, 90, 91}) {
+    rows_->log({.id = seq, .seq = seq, .type = seq < 90 ? "A" : "B"});
+  }
+  const auto back = [&](std::int64_t before, std::size_t limit, const LogFilter& filter = {}) {
+    return log().read_back(LogSeq{before}, limit, filter);
+  };
+  const std::int64_t top = std::numeric_limits<std::int64_t>::max();
+  EXPECT_THAT(seqs(back(top, 3)), ElementsAre(91, 90, 6));
+  EXPECT_EQ(back(top, 3).scanned_to, LogSeq{6});
+  EXPECT_THAT(seqs(back(6, 3)), ElementsAre(5));
+  EXPECT_EQ(back(6, 3).scanned_to, LogSeq{0});
+  EXPECT_EQ(back(6, 1).scanned_to, LogSeq{0}) << "full, and nothing is below: what came first was purged";
+  EXPECT_THAT(seqs(back(top, 1, {.types = {"A"}})), ElementsAre(6));
+  EXPECT_EQ(back(top, 1, {.types = {"A"}}).scanned_to, LogSeq{6}) << "full: not beyond its last";
+  EXPECT_THAT(seqs(back(90, 10, {.types = {"B"}})), IsEmpty());
+  EXPECT_EQ(back(90, 10, {.types = {"B"}}).scanned_to, LogSeq{0}) << "the rest was looked at too";
+  EXPECT_EQ(back(5, 10).scanned_to, LogSeq{0});
+}
+
+TEST_P(LogVerbs, FindsEntriesByTheEventsOwnIds) {
+  rows_->log({.id = 1, .event_id = "a"});
+  rows_->log({.id = 2, .event_id = "b"});
+  rows_->log({.id = 3, .event_id = "a"});
+  EXPECT_THAT(read(0, 10, {.event_ids = {EventId("a")}}), ElementsAre(1, 3)) << "published twice";
+  EXPECT_THAT(read(0, 10, {.event_ids = {EventId("c")}}), IsEmpty());
 }
 
 TEST_P(LogVerbs, LargePayloadsMakeShortPagesWithoutHoles) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+import { useState } from 'preact/hooks';
 import { api, type AuditEntry } from '../api';
 import { usePages } from '../hooks';
 import { Table, type Column } from '../table';
-import { Empty, Field, Loading, Page, Problem, Time } from '../ui';
+import { Detail, Empty, Field, Loading, Page, Problem, Time } from '../ui';
 import { PagesFoot, useSearch } from './events';
 
 const columns: Column<AuditEntry>[] = [
   { title: 'When', cell: (entry) => <Time at={entry.at} /> },
-  { title: 'Who', cell: (entry) => entry.who },
+  { title: 'Who', minor: true, cell: (entry) => entry.who },
   { title: 'What', wide: true, cell: (entry) => entry.what },
 ];
 
@@ -22,6 +23,7 @@ export function AuditView({ query }: { query: URLSearchParams }) {
       ),
     [search.given],
   );
+  const [chosen, setChosen] = useState<AuditEntry | null>(null);
   return (
     <Page
       title="Audit"
@@ -47,7 +49,26 @@ export function AuditView({ query }: { query: URLSearchParams }) {
       {pages.error && <Problem error={pages.error} retry={pages.reload} what="The audit cannot be read" />}
       {pages.rows.length > 0 && (
         <>
-          <Table label="Audit" columns={columns} rows={pages.rows} id={(entry) => String(entry.id)} more={pages.more} onEnd={pages.loadMore} />
+          <Table
+            label="Audit"
+            columns={[
+              ...columns,
+              {
+                title: 'Action',
+                action: true,
+                cell: (entry) => (
+                  <button type="button" class="small" aria-label={`Show ${entry.what}`} onClick={() => setChosen(entry)}>
+                    Show
+                  </button>
+                ),
+              },
+            ]}
+            rows={pages.rows}
+            id={(entry) => String(entry.id)}
+            open={setChosen}
+            more={pages.more}
+            onEnd={pages.loadMore}
+          />
           <PagesFoot pages={pages} />
         </>
       )}
@@ -56,6 +77,15 @@ export function AuditView({ query }: { query: URLSearchParams }) {
         <Empty title={search.any ? 'No change matches' : 'No change yet'}>
           {search.any ? 'Ask for less, or clear the fields.' : 'Pausing a pair, a replay or a purge would be noted here.'}
         </Empty>
+      )}
+      {chosen && (
+        <Detail title="One change" onClose={() => setChosen(null)}>
+          <dl class="facts">
+            <div><dt>When</dt><dd><Time at={chosen.at} /></dd></div>
+            <div><dt>Who</dt><dd>{chosen.who}</dd></div>
+            <div><dt>What</dt><dd>{chosen.what}</dd></div>
+          </dl>
+        </Detail>
       )}
     </Page>
   );

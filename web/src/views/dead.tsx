@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { api, ApiError, noAnswer, type DeadFilter, type DeadGroup, type Query } from '../api';
+import { api, ApiError, noAnswer, type DeadFilter, type DeadGroup, type Pair, type Query } from '../api';
 import { count, duration, plural } from '../format';
 import { away, usePages, useResource } from '../hooks';
-import { go, query as address, to } from '../router';
+import { go, Link, query as address, to } from '../router';
 import { Table, type Column } from '../table';
-import { ActButton, Ago, announce, Card, Dialog, Empty, Field, Loading, Page, Problem } from '../ui';
+import { ActButton, Ago, announce, Card, Dialog, Empty, Field, Foldable, Loading, Page, Problem } from '../ui';
 import { deadColumns, PagesFoot, searchFields, useSearch } from './events';
 
 const slice = 500;
@@ -82,22 +82,24 @@ function ReplayDialog({ filter, onClose }: { filter: DeadFilter; onClose: (chang
       failed(why);
     }
   };
-  const words = Object.entries(filter).filter(([, value]) => value);
+  const words = searchFields.map(([name, label]) => [label, filter[name]] as const).filter(([, value]) => value);
   return (
     <Dialog title="Replay dead letters" onClose={() => onClose(progress !== null)}>
       <form onSubmit={begin}>
         <p>
           {words.length === 0 ? 'All dead letters.' : 'Those with '}
-          {words.map(([name, value], i) => (
-            <span key={name}>
+          {words.map(([label, value], i) => (
+            <span key={label}>
               {i > 0 && ', '}
-              {name} <code>{String(value)}</code>
+              {label.toLowerCase()} <code>{value}</code>
             </span>
           ))}
         </p>
-        <p role="status" class="strong" id="dry-run">
-          {total === null ? (error ? '' : 'Counting…') : `${plural(total, 'event')} would be tried again.`}
-        </p>
+        {!progress && (
+          <p role="status" class="strong" id="dry-run">
+            {total === null ? (error ? '' : 'Counting…') : `${plural(total, 'event')} would be tried again.`}
+          </p>
+        )}
         {!progress && (
           <Field
             label="Events per second"
@@ -144,15 +146,46 @@ function ReplayDialog({ filter, onClose }: { filter: DeadFilter; onClose: (chang
   );
 }
 
+const pairColumns: Column<Pair>[] = [
+  { title: 'Events', number: true, cell: (pair) => count(pair.deadLetters) },
+  { title: 'Topic', cell: (pair) => <Link href={to('topics', pair.topic, pair.publisher, 'dead')}>{pair.topic}</Link> },
+  { title: 'Publisher', wide: true, cell: (pair) => pair.publisher },
+];
+
+/// What publishers of the relay did not take stands with its pair, and is looked at there.
+function RelayLetters({ pairs }: { pairs: Pair[] }) {
+  return (
+    <Card title="In the relay">
+      <Table
+        label="Pairs with dead letters"
+        columns={pairColumns}
+        rows={pairs}
+        id={(pair) => `${pair.topic}\n${pair.publisher}`}
+        open={(pair) => go(to('topics', pair.topic, pair.publisher, 'dead'))}
+      />
+    </Card>
+  );
+}
+
 function Groups({ reloads, choose }: { reloads: number; choose: (filter: DeadFilter) => void }) {
   const { data, error, reload } = useResource((signal) => api.deadGroups(signal), ['groups', reloads], 10_000);
   const columns: Column<DeadGroup>[] = [
     { title: 'Events', number: true, cell: (group) => count(group.events) },
-    { title: 'Type', cell: (group) => group.type },
-    { title: 'Error', wide: true, cell: (group) => group.error || <span class="muted">none given</span> },
+    { title: 'Type', minor: true, cell: (group) => group.type },
+    {
+      title: 'Error',
+      wide: true,
+      cell: (group) => (
+        <>
+          <span class="on-phone strong">{group.type}</span>
+          {group.error || <span class="muted">none given</span>}
+        </>
+      ),
+    },
     { title: 'Last', minor: true, cell: (group) => <Ago at={group.lastDiedAt} /> },
     {
       title: 'Action',
+      action: true,
       cell: (group) => (
         <button type="button" class="small" aria-label={`Select ${group.type}: ${group.error}`} onClick={() => choose(group.filter)}>
           Select
@@ -165,7 +198,7 @@ function Groups({ reloads, choose }: { reloads: number; choose: (filter: DeadFil
   if (data.groups.length === 0) return <p class="muted">None.</p>;
   return (
     <>
-      <Table label="Errors" columns={columns} rows={data.groups} id={(group) => `${group.type}\n${group.error}`} open={(group) => choose(group.filter)} />
+      <Table wrap label="Errors" columns={columns} rows={data.groups} id={(group) => `${group.type}\n${group.error}`} open={(group) => choose(group.filter)} />
       {(data.otherEvents > 0 || !data.complete) && (
         <p class="muted table-foot">
           {data.otherEvents > 0 && `${plural(data.otherEvents, 'event')} in smaller groups. `}
@@ -184,6 +217,8 @@ export function DeadView({ query }: { query: URLSearchParams }) {
     (cursor, signal) => api.dead({ ...(search.given as Query), limit: 200, cursor }, signal),
     [search.given, reloads],
   );
+  const relay = useResource((signal) => api.pairs(signal), ['pairs', reloads], 10_000);
+  const pairs = (relay.data ?? []).filter((pair) => pair.deadLetters > 0);
   const filter = Object.fromEntries(Object.entries(search.given).filter(([, value]) => value)) as DeadFilter;
   const choose = (wanted: DeadFilter) =>
     go(address(Object.fromEntries(searchFields.map(([name]) => [name, wanted[name] ?? '']))));
@@ -201,34 +236,39 @@ export function DeadView({ query }: { query: URLSearchParams }) {
           }}
         />
       )}
+      {pairs.length > 0 && <RelayLetters pairs={pairs} />}
       {none ? (
-        <Empty title="No dead letter">Nothing to do: every event was delivered, or is still being tried.</Empty>
+        <Empty title={pairs.length > 0 ? 'No dead letter in the outbox' : 'No dead letter'}>
+          Nothing to do: every event was delivered, or is still being tried.
+        </Empty>
       ) : (
         <>
           {!missing && (
-            <Card title="By error">
+            <Card title={pairs.length > 0 ? 'In the outbox, by error' : 'By error'}>
               <Groups reloads={reloads} choose={choose} />
             </Card>
           )}
           <Card
-            title={search.any ? 'Selected' : 'All'}
+            title={search.any ? 'Selected' : pairs.length > 0 ? 'All in the outbox' : 'All'}
             aside={
               <ActButton needs="/api/outbox/dead/replay" class="primary" disabled={pages.rows.length === 0} onClick={() => setReplaying(true)}>
                 Replay {search.any ? 'selected' : 'all'}…
               </ActButton>
             }
           >
-            <form class="filters" role="search" onSubmit={search.submit}>
-              {searchFields.map(([name, label, placeholder]) => (
-                <Field key={name} label={label} name={name} value={search.draft[name] ?? ''} placeholder={placeholder} onInput={(value) => search.set(name, value)} />
-              ))}
-              <button type="submit">Select</button>
-              {search.any && (
-                <button type="button" onClick={search.clear}>
-                  Clear
-                </button>
-              )}
-            </form>
+            <Foldable title="Select by…" open={search.any}>
+              <form class="filters" role="search" onSubmit={search.submit}>
+                {searchFields.map(([name, label, placeholder]) => (
+                  <Field key={name} label={label} name={name} value={search.draft[name] ?? ''} placeholder={placeholder} onInput={(value) => search.set(name, value)} />
+                ))}
+                <button type="submit">Select</button>
+                {search.any && (
+                  <button type="button" onClick={search.clear}>
+                    Clear
+                  </button>
+                )}
+              </form>
+            </Foldable>
             {pages.error && <Problem error={pages.error} retry={pages.reload} what="The dead letters cannot be read" />}
             {pages.rows.length > 0 && (
               <>

@@ -177,7 +177,7 @@ export function EventView({ id }: { id: string }) {
             </Card>
             <Card title="Facts">
               <dl class="facts">
-                <div><dt>Attempts</dt><dd>{count(event.attempts)}</dd></div>
+                <div><dt>Failed attempts</dt><dd>{count(event.attempts)}</dd></div>
                 <div><dt>Aggregate</dt><dd>{[event.aggregateType, event.aggregateId].filter(Boolean).join(' ') || '–'}</dd></div>
                 <div><dt>Tenant</dt><dd>{event.tenantId ?? '–'}</dd></div>
                 <div><dt>Ordering key</dt><dd>{event.orderingKey ?? '–'}</dd></div>

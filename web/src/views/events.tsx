@@ -5,13 +5,13 @@ import { count } from '../format';
 import { usePages } from '../hooks';
 import { go, Link, query as address, to } from '../router';
 import { Table, type Column } from '../table';
-import { Ago, Badge, Card, Empty, Field, Loading, Page, Problem, Time, useConfirm } from '../ui';
+import { Ago, Badge, Card, Empty, Field, Foldable, Loading, Page, Problem, Time, useConfirm } from '../ui';
 import { OutboxVerbButton, type OutboxVerb } from './verbs';
 
 export const eventColumns: Column<OutboxBrief>[] = [
   { title: 'Type', cell: (event) => <Link href={to('events', event.id)}>{event.type}</Link> },
   { title: 'Status', cell: (event) => <Badge text={event.status} /> },
-  { title: 'Tries', number: true, cell: (event) => count(event.attempts) },
+  { title: 'Failed attempts', number: true, minor: true, cell: (event) => count(event.attempts) },
   { title: 'Created', cell: (event) => <Time at={event.createdAt} /> },
   {
     title: 'Aggregate',
@@ -25,7 +25,7 @@ export const eventColumns: Column<OutboxBrief>[] = [
 
 /// Of those that are dead anyway.
 export const deadColumns: Column<OutboxBrief>[] = [
-  ...eventColumns.filter(({ title }) => title === 'Type' || title === 'Tries'),
+  ...eventColumns.filter(({ title }) => title === 'Type' || title === 'Failed attempts'),
   { title: 'Died', cell: (event) => <Time at={event.doneAt} /> },
   ...eventColumns.filter(({ title }) => title === 'Aggregate' || title === 'Last error'),
 ];
@@ -95,12 +95,13 @@ function StuckEvents({ again }: { again: number }) {
   const pages = usePages((cursor, signal) => api.outboxStuck({ for: stuckFor, limit: 200, cursor }, signal), [again]);
   const [dialog, ask] = useConfirm();
   const columns: Column<OutboxBrief>[] = [
-    ...eventColumns.filter(({ title }) => ['Type', 'Status', 'Tries'].includes(title)),
+    ...eventColumns.filter(({ title }) => ['Type', 'Status', 'Failed attempts'].includes(title)),
     { title: 'Available', cell: (event) => <Ago at={event.availableAt} /> },
     { title: 'Node', cell: (event) => event.owner ?? '–' },
     ...eventColumns.filter(({ title }) => title === 'Id' || title === 'Last error'),
     {
       title: 'Action',
+      action: true,
       cell: (event) => (
         <span class="row-actions">
           {verbs
@@ -140,6 +141,14 @@ function StuckEvents({ again }: { again: number }) {
   );
 }
 
+/// By what the server walks through them.
+const orderOf: Record<string, string> = {
+  '': 'By id, the highest first: of ULIDs, which ids are unless a publisher has chosen others, that is the newest.',
+  PENDING: 'By the time from which they may be delivered, the earliest first.',
+  DONE: 'The last delivered first.',
+  DEAD: 'The last given up first.',
+};
+
 function FoundEvents({ query, again }: { query: URLSearchParams; again: number }) {
   const search = useSearch(['status', ...searchFields.map(([name]) => name)], query);
   const [id, setId] = useState('');
@@ -153,39 +162,42 @@ function FoundEvents({ query, again }: { query: URLSearchParams; again: number }
   };
   return (
     <>
-      <form class="filters" role="search" onSubmit={search.submit}>
-        <Field
-          label="Status"
-          name="status"
-          value={search.draft.status ?? ''}
-          list={['', 'PENDING', 'NEW', 'RETRY', 'DONE', 'DEAD']}
-          onInput={(status) => go(address({ ...search.draft, status }))}
-        />
-        {searchFields.map(([name, label, placeholder]) => (
+      <Foldable title="Search…" open={search.any}>
+        <form class="filters" role="search" onSubmit={search.submit}>
           <Field
-            key={name}
-            label={label}
-            name={name}
-            value={search.draft[name] ?? ''}
-            placeholder={placeholder}
-            onInput={(value) => search.set(name, value)}
+            label="Status"
+            name="status"
+            value={search.draft.status ?? ''}
+            list={['', 'PENDING', 'NEW', 'RETRY', 'DONE', 'DEAD']}
+            onInput={(status) => go(address({ ...search.draft, status }))}
           />
-        ))}
-        <button type="submit" class="primary">
-          Search
-        </button>
-        {search.any && (
-          <button type="button" onClick={search.clear}>
-            Clear
+          {searchFields.map(([name, label, placeholder]) => (
+            <Field
+              key={name}
+              label={label}
+              name={name}
+              value={search.draft[name] ?? ''}
+              placeholder={placeholder}
+              onInput={(value) => search.set(name, value)}
+            />
+          ))}
+          <button type="submit" class="primary">
+            Search
           </button>
-        )}
-      </form>
-      <form class="filters" onSubmit={openId}>
-        <Field label="Or one by its id" name="id" value={id} onInput={setId} placeholder="01J…" />
-        <button type="submit" disabled={!id.trim()}>
-          Open
-        </button>
-      </form>
+          {search.any && (
+            <button type="button" onClick={search.clear}>
+              Clear
+            </button>
+          )}
+        </form>
+        <form class="filters apart" onSubmit={openId}>
+          <Field label="Or one by its id" name="id" value={id} onInput={setId} placeholder="01J…" />
+          <button type="submit" disabled={!id.trim()}>
+            Open
+          </button>
+        </form>
+      </Foldable>
+      <p class="muted">{orderOf[search.given.status ?? ''] ?? orderOf.PENDING}</p>
       {pages.error && <Problem error={pages.error} retry={pages.reload} what="The events cannot be read" />}
       {pages.rows.length > 0 && (
         <>

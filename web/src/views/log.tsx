@@ -6,7 +6,7 @@ import { api, type LogLine, type Query, type SpillFile, type SpillFolder } from 
 import { bytes, count, duration } from '../format';
 import { usePages, useResource } from '../hooks';
 import { Table, type Column } from '../table';
-import { Badge, Card, Empty, Field, Loading, Page, Problem, Time } from '../ui';
+import { Badge, Card, Detail, Empty, Field, Loading, Page, Problem, Time } from '../ui';
 import { PagesFoot, useSearch } from './events';
 
 const delay = (line: LogLine) => (Date.parse(line.receivedAt) - Date.parse(line.timestamp)) / 1000;
@@ -22,13 +22,16 @@ const columns: Column<LogLine>[] = [
   { title: 'Details', wide: true, minor: true, cell: (line) => line.details ?? '' },
 ];
 
+/// Nothing is known of a folder that cannot be looked at.
+const known = (one: SpillFolder, text: string) => (one.error ? '–' : text);
+
 const folderColumns: Column<SpillFolder>[] = [
   { title: 'Folder', wide: true, cell: (one) => <code>{one.folder}</code> },
-  { title: 'Waiting', number: true, cell: (one) => count(one.waiting + one.inRings) },
+  { title: 'Waiting', number: true, cell: (one) => known(one, count(one.waiting + one.inRings)) },
   { title: 'Oldest', number: true, cell: (one) => (one.oldestSeconds === null ? '–' : duration(one.oldestSeconds)) },
-  { title: 'Size', number: true, minor: true, cell: (one) => bytes(one.bytes) },
-  { title: 'Dead', number: true, cell: (one) => count(one.deadLetters) },
-  { title: 'Quarantine', number: true, minor: true, cell: (one) => count(one.quarantined) },
+  { title: 'Size', number: true, minor: true, cell: (one) => known(one, bytes(one.bytes)) },
+  { title: 'Dead', number: true, cell: (one) => known(one, count(one.deadLetters)) },
+  { title: 'Quarantine', number: true, minor: true, cell: (one) => known(one, count(one.quarantined)) },
 ];
 
 const fileColumns: Column<SpillFile>[] = [
@@ -61,6 +64,7 @@ function Spill() {
           ...folderColumns,
           {
             title: 'Action',
+            action: true,
             cell: (one) => (
               <button type="button" class="small" aria-label={`Show files of ${one.folder}`} onClick={() => setName(one.folder)}>
                 Files
@@ -73,7 +77,16 @@ function Spill() {
         open={(one) => setName(one.folder)}
         selected={name}
       />
-      {folders.map((one) => one.error && <p key={one.folder} class="muted">{one.error}</p>)}
+      {folders.map((one) => {
+        if (!one.error) return null;
+        const [what, hint] = one.error.replace(/^postrider: /, '').split('. Hint: ');
+        return (
+          <div key={one.folder} class="problem" role="alert">
+            <p class="strong">{what}</p>
+            {hint && <p class="muted">Hint: {hint}</p>}
+          </div>
+        );
+      })}
       {chosen && !chosen.error && (chosen.files.length === 0 ? (
         <p class="muted">{chosen.folder} has no spill file: everything was sent.</p>
       ) : (
@@ -91,6 +104,7 @@ export function LogView({ query }: { query: URLSearchParams }) {
   );
   const [chosen, setChosen] = useState<LogLine | null>(null);
   const late = pages.rows.filter((line) => delay(line) > spilled);
+  const off = pages.error?.problem.status === 404;
   const apps = [...new Set(late.map((line) => line.applicationId))];
   return (
     <Page
@@ -103,27 +117,42 @@ export function LogView({ query }: { query: URLSearchParams }) {
       }
     >
       <Card title="Spill">
-        <p aria-live="polite">
-          {late.length === 0
-            ? 'Of the entries below, none arrived late: loggers send at once.'
-            : `${late.length} of the entries below arrived more than ${spilled} s late, the slowest after ${duration(Math.max(...late.map(delay)))}: they waited in the spill files of ${apps.slice(0, 5).join(', ')}${apps.length > 5 ? ' and others' : ''}.`}
-        </p>
+        {pages.rows.length > 0 && (
+          <p aria-live="polite">
+            {late.length === 0
+              ? 'Of the entries below, none arrived late: loggers send at once.'
+              : `${late.length} of the entries below arrived more than ${spilled} s late, the slowest after ${duration(Math.max(...late.map(delay)))}: they waited in the spill files of ${apps.slice(0, 5).join(', ')}${apps.length > 5 ? ' and others' : ''}.`}
+          </p>
+        )}
         <Spill />
       </Card>
-      <form class="filters" role="search" onSubmit={search.submit}>
-        <Field label="Application" name="applicationId" value={search.draft.applicationId ?? ''} onInput={(value) => search.set('applicationId', value)} />
-        <Field label="Correlation id" name="correlationId" value={search.draft.correlationId ?? ''} onInput={(value) => search.set('correlationId', value)} />
-        <Field label="Text" name="text" value={search.draft.text ?? ''} onInput={(value) => search.set('text', value)} />
-        <button type="submit" class="primary">
-          Search
-        </button>
-        {search.any && (
-          <button type="button" onClick={search.clear}>
-            Clear
+      {!off && (
+        <form class="filters" role="search" onSubmit={search.submit}>
+          <Field label="Application" name="applicationId" value={search.draft.applicationId ?? ''} onInput={(value) => search.set('applicationId', value)} />
+          <Field label="Correlation id" name="correlationId" value={search.draft.correlationId ?? ''} onInput={(value) => search.set('correlationId', value)} />
+          <Field label="Text" name="text" value={search.draft.text ?? ''} onInput={(value) => search.set('text', value)} />
+          <button type="submit" class="primary">
+            Search
           </button>
-        )}
-      </form>
-      {pages.error && <Problem error={pages.error} retry={pages.reload} what="The entries cannot be read" />}
+          {search.any && (
+            <button type="button" onClick={search.clear}>
+              Clear
+            </button>
+          )}
+        </form>
+      )}
+      {pages.error && (
+        <Problem
+          error={pages.error}
+          retry={pages.reload}
+          what="The entries cannot be read"
+          off={
+            <>
+              The Event Log API is switched off: <code>eventlog.enabled = true</code> in the configuration switches it on.
+            </>
+          }
+        />
+      )}
       {pages.rows.length > 0 && (
         <>
           <Table
@@ -132,6 +161,7 @@ export function LogView({ query }: { query: URLSearchParams }) {
               ...columns,
               {
                 title: 'Action',
+                action: true,
                 cell: (line) => (
                   <button type="button" class="small" aria-label={`Show entry ${line.id}`} onClick={() => setChosen(line)}>
                     Show
@@ -162,14 +192,7 @@ export function LogView({ query }: { query: URLSearchParams }) {
           </Empty>
         ))}
       {chosen && (
-        <Card
-          title={`${chosen.processName}`}
-          aside={
-            <button type="button" class="small" onClick={() => setChosen(null)}>
-              Close
-            </button>
-          }
-        >
+        <Detail title={chosen.processName} onClose={() => setChosen(null)}>
           <dl class="facts">
             {Object.entries(chosen)
               .filter(([, value]) => value !== null && value !== '')
@@ -180,7 +203,7 @@ export function LogView({ query }: { query: URLSearchParams }) {
                 </div>
               ))}
           </dl>
-        </Card>
+        </Detail>
       )}
     </Page>
   );

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { api, type Leader, type Standby } from '../api';
-import { count, duration } from '../format';
+import { count, duration, plural } from '../format';
 import { useLive, useResource } from '../hooks';
 import { Table, type Column } from '../table';
 import { Ago, Badge, Card, Empty, Figure, Loading, Page, Problem, Time } from '../ui';
@@ -40,7 +40,7 @@ export function NodesView() {
                 label="Database"
                 value={overview.database.up ? 'up' : 'away'}
                 tone={overview.database.up ? undefined : 'bad'}
-                note={`${count(overview.database.connections.inUse)} of ${count(overview.database.connections.open)} connections in use`}
+                note={`${count(overview.database.connections.open)} of ${plural(overview.database.connections.limit, 'connection')} open, ${count(overview.database.connections.inUse)} in use`}
               />
             )}
           </dl>

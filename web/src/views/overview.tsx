@@ -62,7 +62,7 @@ function Figures({ overview }: { overview: Overview }) {
   const leader = leaders.find((one) => one.alive) ?? leaders[0];
   const perSecond = (value: number | null | undefined) => (value === null || value === undefined ? '–' : rate(value));
   return (
-    <dl class="figures">
+    <dl class="figures ten">
       <Figure label="Published" value={perSecond(last?.inRate)} note="events/s" />
       <Figure label="Delivered" value={perSecond(last?.doneRate)} note="events/s" />
       <Figure
@@ -71,7 +71,7 @@ function Figures({ overview }: { overview: Overview }) {
         note={outbox.retrying > 0 ? `${count(outbox.retrying)} tried and not taken` : 'in the outbox'}
       />
       <Figure
-        label="Oldest"
+        label="Oldest in the outbox"
         value={outbox.oldestUndeliveredSeconds > 0 ? duration(outbox.oldestUndeliveredSeconds) : '–'}
         note={outbox.oldestUndeliveredSeconds > 0 ? 'waits' : 'none waits'}
         tone={outbox.oldestUndeliveredSeconds > 60 ? 'warn' : undefined}
@@ -83,7 +83,7 @@ function Figures({ overview }: { overview: Overview }) {
           <>
             {outbox.dead > 0 && <Link href={to('dead')}>{count(outbox.dead)} in the outbox</Link>}
             {outbox.dead > 0 && pairs.deadLetters > 0 && ', '}
-            {pairs.deadLetters > 0 && <Link href={to('topics')}>{count(pairs.deadLetters)} in the relay</Link>}
+            {pairs.deadLetters > 0 && <Link href={to('dead')}>{count(pairs.deadLetters)} in the relay</Link>}
             {outbox.dead + pairs.deadLetters === 0 && 'none'}
           </>
         }
@@ -98,7 +98,11 @@ function Figures({ overview }: { overview: Overview }) {
       <Figure
         label="Pairs"
         value={count(pairs.active)}
-        note={`active, ${count(pairs.paused)} paused, ${count(pairs.failed)} failed`}
+        note={
+          <>
+            active, <span class="nowrap">{count(pairs.paused)} paused,</span> <span class="nowrap">{count(pairs.failed)} failed</span>
+          </>
+        }
         tone={pairs.failed > 0 ? 'bad' : pairs.paused > 0 ? 'warn' : undefined}
       />
       <Figure
@@ -114,12 +118,17 @@ function Figures({ overview }: { overview: Overview }) {
             'nobody leads'
           )
         }
-        tone={leader && !leader.alive ? 'bad' : 'words'}
+        tone={leader && (leader.alive ? 'words' : 'bad')}
       />
       <Figure
         label="Queue"
         value={count(queue.pending)}
-        note={queue.quarantined > 0 ? `${count(queue.quarantined)} in quarantine` : `${count(queue.processing)} in progress`}
+        note={[
+          queue.oldestPendingSeconds > 0 && `waiting, the oldest for ${duration(queue.oldestPendingSeconds)}`,
+          queue.quarantined > 0 ? `${count(queue.quarantined)} in quarantine` : `${count(queue.processing)} in progress`,
+        ]
+          .filter(Boolean)
+          .join('; ')}
         tone={queue.quarantined > 0 ? 'bad' : undefined}
       />
       <Figure label="Store" value={count(store.head)} note="last position" />
@@ -137,7 +146,7 @@ function Charts() {
       rates: [at, of((one) => one.inRate), of((one) => one.doneRate), of((one) => one.appendRate)],
       waiting: [at, of((one) => one.pending), of((one) => one.queue), of((one) => one.dead)],
       lag: [at, of((one) => one.lagEvents)],
-      age: [at, of((one) => one.oldest), of((one) => one.lagSeconds)],
+      age: [at, of((one) => one.oldest), of((one) => one.oldestQueued ?? null), of((one) => one.lagSeconds)],
     };
   }, [version]);
   if (samples.length < 2) return <p class="muted">The charts begin with the second figure, in a moment.</p>;
@@ -167,7 +176,8 @@ function Charts() {
         data={data.age}
         lines={[
           { label: 'Outbox', color: 'line-1', format: duration },
-          { label: 'Relay', color: 'line-2', format: duration },
+          { label: 'Queue', color: 'line-2', format: duration },
+          { label: 'Relay', color: 'line-3', format: duration },
         ]}
       />
     </div>

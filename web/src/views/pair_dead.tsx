@@ -6,10 +6,16 @@ import { count, plural } from '../format';
 import { usePages } from '../hooks';
 import { Link, to } from '../router';
 import { Table, type Column } from '../table';
-import { ActButton, Card, Empty, Loading, Page, Problem, Time, useConfirm } from '../ui';
+import { ActButton, Card, Detail, Empty, Loading, Page, Problem, Time, useConfirm } from '../ui';
 import { PagesFoot } from './events';
-import { StoredEventCard } from './store';
+import { StoredEventFacts } from './store';
 import { pairRoute } from './topics';
+
+/// What the publisher said; position and id, which it begins with, stand elsewhere.
+const reasonOf = ({ error, position }: RelayDeadLetter) => {
+  const [, at, reason] = /^event \S+ at position (\d+): (.+)$/s.exec(error) ?? [];
+  return reason && Number(at) === position ? reason : error;
+};
 
 const columns: Column<RelayDeadLetter>[] = [
   { title: 'Position', number: true, cell: (letter) => count(letter.position) },
@@ -20,7 +26,7 @@ const columns: Column<RelayDeadLetter>[] = [
     cell: (letter) => letter.event?.tags.map((tag) => <span key={tag} class="tag">{tag}</span>),
   },
   { title: 'Refused', minor: true, cell: (letter) => <Time at={letter.failedAt} /> },
-  { title: 'Error', wide: true, cell: (letter) => letter.error },
+  { title: 'Error', wide: true, cell: reasonOf },
 ];
 
 export function PairDeadView({ topic, publisher }: { topic: string; publisher: string }) {
@@ -60,6 +66,7 @@ export function PairDeadView({ topic, publisher }: { topic: string; publisher: s
 
   const discardColumn: Column<RelayDeadLetter> = {
     title: 'Action',
+    action: true,
     cell: (letter) => (
       <span class="row-actions">
         <button type="button" class="small" aria-label={`Show dead letter at ${letter.position}`} onClick={() => setChosen(letter)}>
@@ -119,7 +126,15 @@ export function PairDeadView({ topic, publisher }: { topic: string; publisher: s
       {pages.rows.length === 0 && !pages.loading && !pages.error && (
         <Empty title="No dead letter">{publisher} has taken every event of {topic}, or is still being tried.</Empty>
       )}
-      {chosen?.event && <StoredEventCard event={chosen.event} onClose={() => setChosen(null)} />}
+      {chosen && (
+        <Detail title={`${chosen.event?.type ?? 'Dead letter'} at ${count(chosen.position)}`} onClose={() => setChosen(null)}>
+          <dl class="facts">
+            <div><dt>Refused</dt><dd><Time at={chosen.failedAt} /></dd></div>
+            <div><dt>Error</dt><dd>{reasonOf(chosen)}</dd></div>
+          </dl>
+          {chosen.event ? <StoredEventFacts event={chosen.event} /> : <p class="muted">The event is no longer in the store.</p>}
+        </Detail>
+      )}
     </Page>
   );
 }

@@ -28,6 +28,7 @@ export function ProjectionsView() {
     { title: 'Last error', wide: true, minor: true, cell: (one) => one.lastError ?? '' },
     {
       title: 'Action',
+      action: true,
       cell: (one) => {
         const verb = one.status === 'ACTIVE' ? 'pause' : 'resume';
         return (

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-import { api, type Page as Rows, type QueueBrief, type QueueFilter, type QueueLogEntry } from '../api';
+import { useState } from 'preact/hooks';
+import { api, type Page as Rows, type Query, type QueueBrief, type QueueFilter, type QueueLogEntry } from '../api';
 import { count, duration, plural } from '../format';
 import { usePages, useResource } from '../hooks';
 import { go, Link, to } from '../router';
 import { Table, type Column } from '../table';
-import { Ago, Badge, Card, Empty, Figure, Loading, Page, Problem, Time, useConfirm, type Question } from '../ui';
+import { Ago, Badge, Card, Empty, Field, Figure, Loading, Page, Problem, Time, useConfirm, type Question } from '../ui';
 import { PagesFoot } from './events';
 import { VerbButton, type VerbWords } from './verbs';
 
@@ -18,7 +19,11 @@ interface List {
   empty: string;
   filter: QueueFilter | null;
   verbs: Verb[];
+  ofLog?: boolean; // of finished events alone
 }
+
+const finished = (query: Query) => (cursor: string | null, signal: AbortSignal) =>
+  api.queueLog({ ...query, backwards: true, limit: 200, cursor }, signal);
 
 const lists: List[] = [
   {
@@ -48,20 +53,37 @@ const lists: List[] = [
   {
     name: 'failed',
     title: 'Failed',
-    read: (cursor, signal) => api.queueLog({ status: ['FAILED', 'COMPLETED_WITH_ERRORS'], limit: 200, cursor }, signal),
+    read: finished({ status: ['FAILED', 'COMPLETED_WITH_ERRORS'] }),
     empty: 'No finished event had an error.',
     filter: { statuses: ['FAILED', 'COMPLETED_WITH_ERRORS'] },
     verbs: ['replay'],
+    ofLog: true,
   },
   {
     name: 'log',
     title: 'Finished',
-    read: (cursor, signal) => api.queueLog({ limit: 200, cursor }, signal),
+    read: finished({}),
     empty: 'Nothing was finished yet, or the log was purged.',
     filter: null,
     verbs: ['replay'],
+    ofLog: true,
   },
 ];
+
+/// All that there is of an event, by the id that its publisher knows it by. What waits comes with the first page.
+const listOf = (eventId: string): List => ({
+  name: '',
+  title: `Events with the id ${eventId}`,
+  read: async (cursor, signal) => {
+    const log = finished({ eventId })(cursor, signal);
+    const waiting = cursor === null ? (await api.queueEvents({ eventId, limit: 200 }, signal)).rows : [];
+    const { rows, next } = await log;
+    return { rows: [...waiting, ...rows], next };
+  },
+  empty: 'Neither the queue nor its log has an event with this id.',
+  filter: null,
+  verbs: [],
+});
 
 const verbWords: Record<Verb, VerbWords> = {
   requeue: { button: 'Requeue', title: 'Take it from its worker?', text: 'Another worker tries it. A worker that still runs it can no longer finish it.' },
@@ -92,6 +114,12 @@ export function QueueVerbButton({ verb, filter, of, ...shared }: {
 
 const isLog = (row: QueueBrief | QueueLogEntry): row is QueueLogEntry => 'seq' in row;
 
+/// Of what is finished they say little, and there is more to say.
+const ofThoseWhoWait: Column<QueueBrief | QueueLogEntry>[] = [
+  { title: 'Crashes', number: true, minor: true, cell: (row) => count(row.crashes) },
+  { title: 'Worker', minor: true, cell: (row) => (isLog(row) ? '–' : (row.owner ?? '–')) },
+];
+
 function worst(row: QueueLogEntry): string {
   const bad = row.results.filter((one) => one.result !== 'success');
   if (bad.length === 0) return plural(row.results.length, 'handler');
@@ -100,8 +128,10 @@ function worst(row: QueueLogEntry): string {
 
 export function QueueView({ query }: { query: URLSearchParams }) {
   const counts = useResource((signal) => api.queueCounts(signal), ['counts'], 2000);
-  const chosen = lists.find((one) => one.name === query.get('list')) ?? (lists[2] as List);
-  const pages = usePages(chosen.read, [chosen.name]);
+  const eventId = query.get('eventId') ?? '';
+  const [wanted, setWanted] = useState(eventId);
+  const chosen = eventId ? listOf(eventId) : (lists.find((one) => one.name === query.get('list')) ?? (lists[2] as List));
+  const pages = usePages(chosen.read, [chosen.name, eventId]);
   const [dialog, ask] = useConfirm();
   const again = () => {
     pages.reload();
@@ -110,18 +140,21 @@ export function QueueView({ query }: { query: URLSearchParams }) {
   const columns: Column<QueueBrief | QueueLogEntry>[] = [
     { title: 'Id', number: true, cell: (row) => <Link href={to('queue', row.id)}>{row.id}</Link> },
     { title: 'Type', cell: (row) => row.type ?? <span class="muted">unreadable</span> },
+    { title: 'Event id', minor: true, cell: (row) => (row.eventId ? <code>{row.eventId}</code> : '–') },
     { title: 'Status', cell: (row) => <Badge text={!isLog(row) && row.quarantinedAt ? 'quarantined' : row.status} /> },
-    { title: 'Tries', number: true, cell: (row) => count(row.attempts) },
-    { title: 'Crashes', number: true, minor: true, cell: (row) => count(row.crashes) },
+    { title: 'Attempts', number: true, cell: (row) => count(row.attempts) },
+    ...(chosen.ofLog ? [] : ofThoseWhoWait),
     {
-      title: 'Since',
+      title: chosen.ofLog ? 'Finished' : 'Since',
       minor: true,
       cell: (row) => (isLog(row) ? <Time at={row.finalizedAt} /> : <Ago at={row.processingStartedAt ?? row.createdAt} />),
     },
-    { title: 'Worker', minor: true, cell: (row) => (isLog(row) ? '–' : (row.owner ?? '–')) },
     { title: 'Handlers said', wide: true, minor: true, cell: (row) => (isLog(row) ? worst(row) : (row.lastError ?? '')) },
-    {
+  ];
+  if (chosen.verbs.length > 0) {
+    columns.push({
       title: 'Action',
+      action: true,
       cell: (row) => (
         <span class="row-actions">
           {chosen.verbs.map((verb) => (
@@ -129,8 +162,8 @@ export function QueueView({ query }: { query: URLSearchParams }) {
           ))}
         </span>
       ),
-    },
-  ];
+    });
+  }
   const data = counts.data;
   return (
     <Page title="Queue" lead="Events for the handlers of this application.">
@@ -145,9 +178,20 @@ export function QueueView({ query }: { query: URLSearchParams }) {
           <Figure label="Quarantine" value={count(data.quarantined)} tone={data.quarantined > 0 ? 'bad' : undefined} />
         </dl>
       )}
+      <form
+        class="filters"
+        role="search"
+        onSubmit={(event) => {
+          event.preventDefault();
+          go(wanted.trim() ? `${to('queue')}?eventId=${encodeURIComponent(wanted.trim())}` : to('queue'));
+        }}
+      >
+        <Field label="Event id" name="eventId" value={wanted} onInput={setWanted} placeholder="01J…" />
+        <button type="submit">Find</button>
+      </form>
       <nav class="tabs" aria-label="Lists">
         {lists.map((list) => (
-          <Link key={list.name} href={`${to('queue')}?list=${list.name}`} aria-current={list === chosen ? 'page' : undefined}>
+          <Link key={list.name} href={`${to('queue')}?list=${list.name}`} aria-current={list.name === chosen.name ? 'page' : undefined}>
             {list.title}
           </Link>
         ))}
@@ -167,7 +211,7 @@ export function QueueView({ query }: { query: URLSearchParams }) {
         {pages.error && <Problem error={pages.error} retry={pages.reload} what="The list cannot be read" />}
         {pages.rows.length > 0 && (
           <>
-            <Table label={chosen.title} columns={columns} rows={pages.rows} id={(row) => String(row.id)} open={(row) => go(to('queue', row.id))} more={pages.more} onEnd={pages.loadMore} />
+            <Table label={chosen.title} columns={columns} rows={pages.rows} id={(row) => `${row.id}${isLog(row) ? ' log' : ''}`} open={(row) => go(to('queue', row.id))} more={pages.more} onEnd={pages.loadMore} />
             <PagesFoot pages={pages} />
           </>
         )}

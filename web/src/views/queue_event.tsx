@@ -11,9 +11,20 @@ import { QueueVerbButton } from './queue';
 
 const columns: Column<HandlerResult>[] = [
   { title: 'Handler', cell: (one) => one.handler },
-  { title: 'Result', cell: (one) => <Badge text={one.result} /> },
-  { title: 'Failed', number: true, cell: (one) => count(one.failed) },
-  { title: 'Error', wide: true, cell: (one) => one.error ?? '' },
+  { title: 'Result', minor: true, cell: (one) => <Badge text={one.result} /> },
+  { title: 'Transient failures', number: true, minor: true, cell: (one) => count(one.failed) },
+  {
+    title: 'Error',
+    wide: true,
+    cell: (one) => (
+      <>
+        <span class="on-phone">
+          <Badge text={one.result} />
+        </span>
+        {one.error}
+      </>
+    ),
+  },
 ];
 
 function stepsOf(event: QueueEvent): Step[] {
@@ -46,6 +57,7 @@ export function QueueEventView({ id }: { id: string }) {
   const { data: event, error, reload } = useResource((signal) => api.queueEvent(id, signal), [id], 5000);
   const [dialog, ask] = useConfirm();
   const finished = event !== null && 'seq' in event;
+  const failed = event?.results.some((one) => one.result !== 'success');
   const filter = { ids: [Number(id)] };
   const verb = (name: 'requeue' | 'cancel' | 'release' | 'replay') => (
     <QueueVerbButton verb={name} filter={filter} then={reload} ask={ask} />
@@ -80,7 +92,7 @@ export function QueueEventView({ id }: { id: string }) {
               {event.results.length === 0 ? (
                 <p class="muted">No handler has said anything yet.</p>
               ) : (
-                <Table label="Handlers' results" columns={columns} rows={event.results} id={(one) => one.handler} />
+                <Table label="Handlers' results" columns={columns} rows={event.results} id={(one) => one.handler} wrap />
               )}
             </Card>
             <Card>
@@ -90,7 +102,7 @@ export function QueueEventView({ id }: { id: string }) {
           <div>
             <Card title="Its way" aside={<Badge text={event.status} />}>
               <Timeline steps={stepsOf(event)} />
-              {event.history.length === 0 && event.crashes === 0 && event.attempts < 2 && <p class="muted">No attempt has failed.</p>}
+              {event.history.length === 0 && event.crashes === 0 && event.attempts < 2 && !failed && <p class="muted">No attempt has failed.</p>}
             </Card>
             <Card title="Headers">
               <Headers headers={event.headers} />

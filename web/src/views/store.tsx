@@ -6,7 +6,7 @@ import { usePages, useResource } from '../hooks';
 import { Headers, Payload } from '../payload';
 import { go, query as address } from '../router';
 import { Table, type Column } from '../table';
-import { Card, CopyButton, Empty, Field, Loading, Page, Problem, Time } from '../ui';
+import { Card, CopyButton, Detail, Empty, Field, Loading, Page, Problem, Time } from '../ui';
 import { PagesFoot } from './events';
 
 const words = (text: string | undefined) => (text ?? '').split(/[\s,]+/).filter(Boolean);
@@ -23,29 +23,20 @@ const columns: Column<StoredEvent>[] = [
 ];
 
 /// One event, with all that the store has of it.
-export function StoredEventCard({ event, onClose }: { event: StoredEvent; onClose: () => void }) {
+export function StoredEventFacts({ event }: { event: StoredEvent }) {
   return (
-    <div aria-live="polite">
-      <Card
-        title={`${event.type} at ${count(event.position)}`}
-        aside={
-          <button type="button" class="small" onClick={onClose}>
-            Close
-          </button>
-        }
-      >
-        <dl class="facts">
-          <div><dt>Id</dt><dd><code>{event.id}</code></dd></div>
-          <div><dt>Tags</dt><dd>{event.tags.map((tag) => <span key={tag} class="tag">{tag}</span>)}</dd></div>
-          <div><dt>Stored</dt><dd><Time at={event.storedAt} /></dd></div>
-          <div><dt>Correlation</dt><dd>{event.correlationId ?? '–'}</dd></div>
-          <div><dt>Causation</dt><dd>{event.causationId ?? '–'}</dd></div>
-        </dl>
-        <Payload content={event} />
-        <h2>Headers</h2>
-        <Headers headers={event.headers} />
-      </Card>
-    </div>
+    <>
+      <dl class="facts">
+        <div><dt>Id</dt><dd><code>{event.id}</code></dd></div>
+        <div><dt>Tags</dt><dd>{event.tags.map((tag) => <span key={tag} class="tag">{tag}</span>)}</dd></div>
+        <div><dt>Stored</dt><dd><Time at={event.storedAt} /></dd></div>
+        <div><dt>Correlation</dt><dd>{event.correlationId ?? '–'}</dd></div>
+        <div><dt>Causation</dt><dd>{event.causationId ?? '–'}</dd></div>
+      </dl>
+      <Payload content={event} />
+      <h2>Headers</h2>
+      <Headers headers={event.headers} />
+    </>
   );
 }
 
@@ -143,6 +134,7 @@ export function StoreView({ query }: { query: URLSearchParams }) {
               ...columns,
               {
                 title: 'Action',
+                action: true,
                 cell: (event) => (
                   <button type="button" class="small" aria-label={`Show event at ${event.position}`} onClick={() => setChosen(event)}>
                     Show
@@ -172,7 +164,11 @@ export function StoreView({ query }: { query: URLSearchParams }) {
         ) : (
           <Empty title="No event matches">An event must be of one of the types and have all of the tags.</Empty>
         ))}
-      {chosen && <StoredEventCard event={chosen} onClose={() => setChosen(null)} />}
+      {chosen && (
+        <Detail title={`${chosen.type} at ${count(chosen.position)}`} onClose={() => setChosen(null)}>
+          <StoredEventFacts event={chosen} />
+        </Detail>
+      )}
     </Page>
   );
 }

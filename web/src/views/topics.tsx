@@ -40,12 +40,19 @@ export function TopicsView({ query }: { query: URLSearchParams }) {
     { title: 'Status', cell: (pair) => <Badge text={pair.status} /> },
     { title: 'Lag', number: true, cell: (pair) => count(pair.lagEvents) },
     { title: 'Behind', number: true, minor: true, cell: (pair) => (pair.lagSeconds > 0 ? duration(pair.lagSeconds) : '–') },
+    {
+      title: 'Dead letters',
+      number: true,
+      cell: (pair) =>
+        pair.deadLetters > 0 ? <Link href={to('topics', pair.topic, pair.publisher, 'dead')}>{count(pair.deadLetters)}</Link> : '0',
+    },
     { title: 'Position', number: true, minor: true, cell: (pair) => count(pair.lastPosition) },
     { title: 'Leader', minor: true, cell: (pair) => pair.leader ?? '–' },
     { title: 'Published', minor: true, cell: (pair) => <Ago at={pair.lastPublishedAt} /> },
     { title: 'Last error', wide: true, minor: true, cell: (pair) => pair.lastError ?? '' },
     {
       title: 'Action',
+      action: true,
       cell: (pair) =>
         pair.status === 'ACTIVE' ? (
           <ActButton
