@@ -72,11 +72,14 @@ class Transaction final : public Tx {
   void after_commit(Callback callback);
   /// Runs after a rollback, also an implied one (destructor, failed commit). Not after a commit in doubt.
   void after_rollback(Callback callback);
+  /// Runs after a commit whose outcome is unknown. What it throws is dropped: `commit` throws already.
+  void after_doubt(Callback callback);
 
   /// Commits, then runs every after-commit callback, also when one throws. Then throws Error(hook_failed)
   /// carrying all their messages: the transaction itself *is* committed, don't repeat it. If COMMIT itself
   /// fails, the after-rollback callbacks run and the failure is thrown; if its outcome is unknown
-  /// (`in_doubt()`), neither kind runs: whatever was committed is found by the pollers.
+  /// (`in_doubt()`), neither kind runs, but the after-doubt callbacks do: whatever was committed is found by
+  /// the pollers.
   void commit();
   /// Rolls back and runs the after-rollback callbacks; does nothing when the transaction has ended.
   void rollback();
@@ -87,6 +90,7 @@ class Transaction final : public Tx {
  private:
   std::vector<Callback> after_commit_;
   std::vector<Callback> after_rollback_;
+  std::vector<Callback> after_doubt_;
   bool ended_ = false;
 };
 

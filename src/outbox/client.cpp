@@ -18,7 +18,6 @@ namespace postrider {
 namespace {
 
 constexpr Duration between_warnings = std::chrono::seconds{1};
-
 }  // namespace
 
 /// What has to happen once a transaction is known to be committed. Owns nothing of the outbox but the
@@ -47,6 +46,13 @@ struct Staged::Pending {
     }
     if (left_to_poller) dispatcher->request_poll();
     for (const SteadyPoint due : delayed) dispatcher->request_poll(due);
+  }
+
+  /// Nobody knows whether the rows are there. If they are, they are leased to this node, which does not have
+  /// them: they shall not wait, and hold up their keys, until that lease is over.
+  void in_doubt() {
+    places = {};
+    if (!hot.empty()) dispatcher->free_doubtful(hot);
   }
 
   /// The caller says that the rows are committed; look before believing it. Rows that are there are ours from
@@ -160,13 +166,15 @@ Staged OutboxClient::publish(Tx& tx, std::span<const Event> events) {
   pending->log = options_.log;
   if (tx.adopted()) return Staged(std::move(ids), std::move(pending));
 
-  // A rollback, a commit in doubt and a forgotten transaction all end the same way: the callback is
-  // destroyed, and with it the places go back.
+  // A rollback and a forgotten transaction end the same way: the callbacks are destroyed, and with them the
+  // places go back.
   auto& own = static_cast<Transaction&>(tx);
   const std::shared_ptr<detail::PartialRollbacks>& rollbacks = own.partial_rollbacks();
   if (rollbacks->count > 0) rollbacks->published_since.insert(ids.begin(), ids.end());
-  own.after_commit([handover = std::shared_ptr<Staged::Pending>(std::move(pending)), rollbacks,
-                    count = rollbacks->count] { handover->committed(*rollbacks, count); });
+  const std::shared_ptr<Staged::Pending> handover(std::move(pending));
+  own.after_doubt([handover] { handover->in_doubt(); });
+  own.after_commit(
+      [handover, rollbacks, count = rollbacks->count] { handover->committed(*rollbacks, count); });
   return Staged(std::move(ids), nullptr);
 }
 

@@ -133,6 +133,11 @@ class OutboxDispatcher {
   /// Now, or at the given time.
   void request_poll(std::optional<SteadyPoint> when = {});
 
+  /// Of events that were to come here, but nobody knows whether their commit happened: frees their rows, if
+  /// they are there, as soon as the database takes it, and looks for them. Where the completer has no room,
+  /// or nobody runs, they come free with their leases. Never blocks.
+  void free_doubtful(std::span<const OutboxItem> events);
+
   /// Writes a result, by the completer or, inline, at once.
   void submit(FinishedEvent result);
   /// True inside a listener, at whatever depth: a listener may commit to an inline outbox.

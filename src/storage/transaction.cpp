@@ -135,6 +135,11 @@ void Transaction::after_rollback(Callback callback) {
   after_rollback_.push_back(std::move(callback));
 }
 
+void Transaction::after_doubt(Callback callback) {
+  if (ended_) throw_ended("cannot add an after-doubt callback");
+  after_doubt_.push_back(std::move(callback));
+}
+
 void Transaction::commit() {
   if (ended_) throw_ended("cannot commit");
   // Made before COMMIT: nothing may fail between it and the hooks.
@@ -155,6 +160,7 @@ void Transaction::commit() {
 
   if (failure == nullptr) {
     after_rollback_.clear();
+    after_doubt_.clear();
     const std::string failures = run_all(std::move(after_commit_));
     if (failures.empty()) return;
     throw Error(ErrorCode::hook_failed, "the transaction is committed, but a callback after it failed",
@@ -162,8 +168,13 @@ void Transaction::commit() {
   }
   after_commit_.clear();
   std::string failures;
-  if (!in_doubt) failures = run_all(std::move(after_rollback_));
+  if (in_doubt) {
+    (void)run_all(std::move(after_doubt_));
+  } else {
+    failures = run_all(std::move(after_rollback_));
+  }
   after_rollback_.clear();
+  after_doubt_.clear();
   if (failures.empty()) std::rethrow_exception(failure);
   try {
     std::rethrow_exception(failure);
@@ -185,6 +196,7 @@ void Transaction::rollback() {
   session_->rollback();
   session_ = std::move(over);
   after_commit_.clear();
+  after_doubt_.clear();
   const std::string failures = run_all(std::move(after_rollback_));
   if (!failures.empty()) {
     throw Error(ErrorCode::hook_failed, "the transaction is rolled back, but a callback after it failed",

@@ -42,8 +42,12 @@ class CutConnection : public ::testing::TestWithParam<BackendKind> {
     options.io_timeout = 1s;
     proxied_ = open(url_through(database_->url(), proxy_->port()), options);
 
+    run_outbox(500ms);
+  }
+
+  void run_outbox(Duration lease) {
     outbox_.emplace(*direct_,
-                    OutboxOptions{.poller_interval = 50ms, .lease = 500ms, .metrics = &metrics_, .log = {}});
+                    OutboxOptions{.poller_interval = 50ms, .lease = lease, .metrics = &metrics_, .log = {}});
     outbox_->on("OrderPlaced", listener_);
     outbox_->start();
   }
@@ -124,6 +128,17 @@ TEST_P(CutConnection, HazardO9ACommitInDoubtIsDeliveredByThePollerOnce) {
   EXPECT_TRUE(listener_.await(rounds + 1));
   EXPECT_EQ(committed_hooks_, 1);
   EXPECT_TRUE(await_nothing_pending(*direct_));
+}
+
+TEST_P(CutConnection, HazardO9ACommitInDoubtDoesNotHoldUpItsKeyUntilItsLeaseIsOver) {
+  run_outbox(1h);
+  for (int i = 0; i < rounds; ++i) {
+    const auto error = place({new_event_id(), "key", 2 * i, Fate::ok}, [&] { proxy_->cut_after("COMMIT"); });
+    ASSERT_TRUE(error.has_value() && error->in_doubt());
+    EXPECT_FALSE(place({new_event_id(), "key", 2 * i + 1, Fate::ok}, [] {}).has_value());
+  }
+  EXPECT_TRUE(await_nothing_pending(*direct_));
+  EXPECT_EQ(listener_.count(), static_cast<std::size_t>(2 * rounds));
 }
 
 TEST_P(CutConnection, HazardO9ACommitThatNeverArrivedIsNeverDelivered) {
