@@ -188,6 +188,28 @@ TEST(Doctor, ADatabaseThatIsAwayOrNotThereIsAFinding) {
   EXPECT_EQ(line.run({"doctor"}).code, 1) << "no database is named";
 }
 
+TEST(Doctor, AdvisesNoSecondDatabaseBesideThatOfAConfiguration) {
+  const test::TempDir dir;
+  CommandLine line;
+  std::ofstream(dir.file("whole.toml")) << "[storage]\nurl = \"sqlite:" << dir.file("x.db") << "\"\n";
+  CommandLine::Said said = line.run({"doctor", "-c", dir.file("whole.toml")});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(
+      said.out,
+      AllOf(HasSubstr("there is no file " + dir.file("x.db")), HasSubstr("the user that serve runs as"),
+            HasSubstr("postrider migrate -c " + dir.file("whole.toml")), Not(HasSubstr("--storage"))));
+  // Which file a relative path means depends on the folder: both are named.
+  line.folder = dir.path().string();
+  std::ofstream(dir.file("relative.toml")) << "[storage]\nurl = \"sqlite:x.db\"\n";
+  said = line.run({"doctor", "-c", dir.file("relative.toml")});
+  EXPECT_THAT(said.out, AllOf(HasSubstr("there is no file " + dir.file("x.db")),
+                              HasSubstr("go to that of serve"), Not(HasSubstr("--storage"))));
+  EXPECT_THAT(
+      line.run({"status", "-c", dir.file("relative.toml")}).err,
+      AllOf(HasSubstr("there is no such file in " + dir.path().string()), HasSubstr("write the whole path")));
+  EXPECT_FALSE(std::filesystem::exists(dir.file("x.db")));
+}
+
 TEST(Doctor, LooksAtTheFilesOfAConfiguration) {
   const test::TempDir dir;
   const test::TlsIdentity authority = test::TlsIdentity::authority("test");
