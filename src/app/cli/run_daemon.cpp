@@ -11,6 +11,7 @@
 #include "app/cli/signals.hpp"
 #include "app/daemon/daemon.hpp"
 #include "app/daemon/dashboard.hpp"
+#include "app/daemon/refusals.hpp"
 #include "core/what_of.hpp"
 #include "core/wording.hpp"
 
@@ -124,10 +125,11 @@ int end_of(Daemon& daemon, const LogCallback& log) {
 
 }  // namespace
 
-int run_daemon(config::DaemonConfig config, const RunOptions& options) {
+int run_daemon(const config::DaemonConfig& config, const RunOptions& options) {
   const Signals signals;
   const LogCallback log = log_to_stderr(config.log_level);
-  Daemon daemon(std::move(config), log);
+  const std::unique_ptr<Daemon> made = daemon::make_daemon(config, log);
+  Daemon& daemon = *made;
   daemon.start();
   daemon.await_first_attempt(usual_start);
   if (daemon.failure() == nullptr) {

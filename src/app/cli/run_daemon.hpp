@@ -22,6 +22,6 @@ struct RunOptions {
 /// Runs what the configuration switches on until SIGTERM or SIGINT, then drains. Returns the exit code.
 /// Throws what keeps it from starting for good. Called before the process has other threads, because all of
 /// them must leave the signals to this one.
-int run_daemon(config::DaemonConfig config, const RunOptions& options);
+int run_daemon(const config::DaemonConfig& config, const RunOptions& options);
 
 }  // namespace postrider::cli
