@@ -22,6 +22,12 @@ void require_database(const Database& database) {
               database.how_to_make());
 }
 
+bool is_absent(const Database& database) {
+  const std::optional<std::string> path = sqlite_file(database.url);
+  std::error_code unknown;
+  return path && !std::filesystem::exists(*path, unknown) && !unknown;
+}
+
 std::string Database::how_to_make() const {
   const std::string makes_it = "postrider migrate " + named + " makes it";
   const std::optional<std::string> path = sqlite_file(url);

@@ -46,6 +46,8 @@ struct Database {
 /// The file of a URL for SQLite; nothing for others. Throws Error for one that SQLite's driver refuses.
 [[nodiscard]] std::optional<std::string> sqlite_file(std::string_view url);
 
+/// Whether it is a file of SQLite that is not there. Of others nobody knows without connecting.
+[[nodiscard]] bool is_absent(const Database& database);
 /// Throws Error(unavailable) for a URL of SQLite whose file is not there.
 void require_database(const Database& database);
 

@@ -210,6 +210,15 @@ TEST(Doctor, AdvisesNoSecondDatabaseBesideThatOfAConfiguration) {
   EXPECT_FALSE(std::filesystem::exists(dir.file("x.db")));
 }
 
+TEST(Doctor, AdvisesToEndATokenThatHasExpired) {
+  const test::TempDir dir;
+  std::ofstream(dir.file("p.toml")) << "[storage]\nurl = \"sqlite:" << dir.file("x.db")
+                                    << "\"\n[server]\ntoken-file = \"" << dir.file("tokens") << "\"\n";
+  std::ofstream(dir.file("tokens")) << "old viewer " << std::string(64, 'a') << " 2020-01-01T00:00:00Z\n";
+  EXPECT_THAT(CommandLine().run({"doctor", "-c", dir.file("p.toml")}).out,
+              HasSubstr("→ end each: postrider token revoke --file " + dir.file("tokens") + " --name NAME"));
+}
+
 TEST(Doctor, LooksAtTheFilesOfAConfiguration) {
   const test::TempDir dir;
   const test::TlsIdentity authority = test::TlsIdentity::authority("test");
