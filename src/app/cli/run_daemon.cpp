@@ -6,6 +6,7 @@
 #include <iostream>
 #include <utility>
 
+#include "app/cli/daemon_log.hpp"
 #include "app/cli/last_resort.hpp"
 #include "app/cli/service_manager.hpp"
 #include "app/cli/signals.hpp"
@@ -127,7 +128,7 @@ int end_of(Daemon& daemon, const LogCallback& log) {
 
 int run_daemon(const config::DaemonConfig& config, const RunOptions& options) {
   const Signals signals;
-  const LogCallback log = log_to_stderr(config.log_level);
+  const LogCallback log = daemon_log(config.log_level);
   const std::unique_ptr<Daemon> made = daemon::make_daemon(config, log);
   Daemon& daemon = *made;
   daemon.start();
