@@ -154,6 +154,7 @@ TEST_P(CommandsTest, ListsWhatIsInTheOutboxByStatus) {
   const std::string died = dead("Old", "no route");
   const std::string fresh = publish("New");
   EXPECT_EQ(json({"outbox", "list"}).as_array().size(), 2U);
+  EXPECT_EQ(json({"outbox", "list", "--status", "PENDING"}).as_array().size(), 1U);
   const boost::json::array news = json({"outbox", "list", "--status", "new"}).as_array();
   ASSERT_EQ(news.size(), 1U);
   EXPECT_EQ(std::string(news[0].at("id").as_string()), fresh);
@@ -263,6 +264,9 @@ TEST_P(CommandsTest, TheQueueIsListedRequeuedCancelledAndReplayed) {
   EXPECT_EQ(json({"queue", "counts"}).at("processing"), 0);
   EXPECT_EQ(json({"queue", "cancel", "--all", "--reason", "test", "--dry-run"}).at("events"), 2);
   EXPECT_EQ(json({"queue", "cancel", "--all", "--reason", "test"}).at("events"), 2);
+  EXPECT_THAT(run({"queue", "counts"}).out + run({"queue", "log"}).out + run({"queue", "show", id}).out,
+              ::testing::Not(::testing::AnyOf(HasSubstr("[{"), HasSubstr("{}"), HasSubstr("[]"))))
+      << "JSON is for -o json";
   const boost::json::array log = json({"queue", "log"}).as_array();
   ASSERT_EQ(log.size(), 2U);
   EXPECT_EQ(log[0].at("status"), "FAILED");
@@ -301,6 +305,11 @@ TEST_P(CommandsTest, TheStoreIsReadAndAppendedToOnACondition) {
             1U);
   EXPECT_EQ(json({"store", "read", "--backwards", "--limit", "1"}).as_array().at(0).at("position"), 2);
   EXPECT_EQ(run({"store", "read", "--follow", "--limit", "2", "-o", "json"}).code, 0) << "enough is an end";
+  EXPECT_EQ(run({"store", "append", "Untagged", "--data", "{}"}).code, 0);
+  EXPECT_EQ(run({"store", "append", "Tagged", "--tag", "a=1", "--tag", "b=2", "--data", "{}"}).code, 0);
+  const std::string lines = run({"store", "read", "--after", "2"}).out;
+  EXPECT_THAT(lines, AllOf(HasSubstr("  Untagged  -  "), HasSubstr("  Tagged  a=1,b=2  ")))
+      << "the fields do not shift";
 }
 
 TEST_P(CommandsTest, DeadLettersOfTheRelayAreListedAndDiscarded) {

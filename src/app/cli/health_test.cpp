@@ -210,6 +210,13 @@ TEST(Doctor, AdvisesNoSecondDatabaseBesideThatOfAConfiguration) {
   EXPECT_FALSE(std::filesystem::exists(dir.file("x.db")));
 }
 
+TEST(Check, DoesNotNameItselfTwice) {
+  const test::TempDir dir;
+  const CommandLine::Said said = CommandLine().run({"check", "--storage", "sqlite:" + dir.file("none.db")});
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.out, StartsWith("POSTRIDER UNKNOWN - cannot open sqlite:"));
+}
+
 TEST(Doctor, AdvisesToEndATokenThatHasExpired) {
   const test::TempDir dir;
   std::ofstream(dir.file("p.toml")) << "[storage]\nurl = \"sqlite:" << dir.file("x.db")
@@ -319,7 +326,7 @@ TEST_P(CheckTest, WhatIsRetriedIsToldAndCountsByHowLongItWaits) {
       (backend() == "sqlite" ? "600000000" : "interval '10' minute"));
   const Said old = run({"check"});
   EXPECT_EQ(old.code, 1) << old.out;
-  EXPECT_THAT(old.out, AllOf(StartsWith("POSTRIDER WARNING - outbox: oldest event waits 6"),
+  EXPECT_THAT(old.out, AllOf(StartsWith("POSTRIDER WARNING - outbox: oldest event waits 10m"),
                              HasSubstr("1 tried and not taken, the last error: ")));
   EXPECT_THAT(run({"status"}).out,
               AllOf(::testing::ContainsRegex("oldest waits (10m|60)"),

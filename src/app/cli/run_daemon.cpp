@@ -132,6 +132,7 @@ int run_daemon(const config::DaemonConfig& config, const RunOptions& options) {
   const std::unique_ptr<Daemon> made = daemon::make_daemon(config, log);
   Daemon& daemon = *made;
   daemon.start();
+  if (!options.greeting.empty()) std::cout << options.greeting << std::flush;
   daemon.await_first_attempt(usual_start);
   if (daemon.failure() == nullptr) {
     std::cout << "postrider: " << options.what << ' ' << daemon.url() << ", storage "

@@ -14,6 +14,7 @@ inline constexpr int exit_gave_up = 3;
 
 struct RunOptions {
   std::string what = "on";  ///< of the first line: "postrider: <what> http://..."
+  std::string greeting{};   ///< printed before it, as soon as somebody can connect
   /// Reads the configuration again, for SIGHUP; without it there is nothing to read.
   std::function<config::ReadConfig()> read_again{};
   std::vector<config::Effective> effective{};  ///< as it was read at first
