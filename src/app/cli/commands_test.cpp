@@ -334,6 +334,7 @@ TEST_P(CommandsTest, DeadLettersOfTheRelayAreListedAndDiscarded) {
   EXPECT_THAT(table.out, AllOf(HasSubstr("Refused"), HasSubstr("(removed)"), HasSubstr("bad\\x1b[31m"),
                                Not(HasSubstr("\x1b"))));
 
+  EXPECT_EQ(run({"topics", "rewind", "--all", "--position", "0"}).code, 0) << "as the REST API calls it";
   EXPECT_EQ(run({"topics", "discard"}).code, 1) << "it must be said which";
   EXPECT_EQ(json({"topics", "discard", "--all", "--dry-run"}).at("events"), 3);
   EXPECT_EQ(json({"topics", "discard", "--topic", "wallets", "--until", "1"}).at("events"), 1);
