@@ -12,6 +12,8 @@ FUZZERS = $(sort $(patsubst tests/fuzz/%_fuzz.cpp,%,$(wildcard tests/fuzz/*_fuzz
 SECONDS ?= 600
 # Warnings are for those who change the code: with optimisation each compiler has some of its own, and a newcomer's may be any.
 RELEASE = cmake --preset release -DPOSTRIDER_WERROR=OFF
+# With the same flags: what one of them has compiled, ccache has for the other.
+DEB = cmake --preset deb -DPOSTRIDER_WERROR=OFF
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test sanitize fuzz bench deb lint format clean
@@ -63,7 +65,7 @@ bench: ## run the benchmarks, JSON lines on stdout; ONLY="outbox queue.postgres"
 
 deb: ## make the Debian package of the program, in build/deb/packages
 	@scripts/setup program
-	cmake --preset deb
+	$(DEB)
 	$(BUILD) deb -j$(JOBS) --target postrider-program
 	cd build/deb && cpack -G DEB
 	@ls build/deb/packages/*.deb

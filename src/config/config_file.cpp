@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -63,6 +64,17 @@ std::string hint_for(std::string_view nearest) {
   return nearest.empty() ? std::string() : "did you mean " + std::string(nearest) + "?";
 }
 
+/// For the mistakes that are made most, whose name the parser does not know.
+std::string_view hint_of(std::string_view description) {
+  const auto says = [&](std::string_view words) { return description.find(words) != std::string_view::npos; };
+  if (says("string") && (says("control characters") || says("end-of-file"))) {
+    return "does the text have its quotation mark at the end?";
+  }
+  if (says("boolean")) return "a text stands in quotes: name = \"value\"";
+  if (says("redefine")) return "it stands there twice: take one of them away";
+  return {};
+}
+
 /// The line that the parser does not get over. It reads from the first one on: as soon as that line is there,
 /// it fails.
 unsigned impossible_line(std::string_view text) {
@@ -94,6 +106,16 @@ std::size_t behind_quoted(std::string_view text, std::size_t at) {
     if (mark == '"' && text[at] == '\\') ++at;
   }
   return std::min(at + 1, text.size());
+}
+
+/// What to do about a file that cannot be read.
+std::string hint_of(int cause, const std::string& path) {
+  if (cause == EACCES) return "run this as a user who may read it";
+  if (cause != ENOENT) return {};
+  std::error_code unknown;
+  const std::filesystem::path here = std::filesystem::current_path(unknown);
+  if (std::filesystem::path(path).is_absolute() || unknown) return "is the path right?";
+  return "it was looked for in " + here.string() + ": go to its folder, or write the whole path";
 }
 
 /// The line of a name with more parts than any option has. The parser makes a table of each, and each is a
@@ -174,8 +196,9 @@ ConfigFile ConfigFile::read(const std::string& path) {
   std::string text(largest_file + 1, '\0');
   if (in) in.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!in.is_open() || in.bad() || (in.fail() && !in.eof())) {
+    const int cause = errno;
     throw Error(ErrorCode::unavailable, "cannot read " + path,
-                errno != 0 ? std::generic_category().message(errno) : "reading failed");
+                cause != 0 ? std::generic_category().message(cause) : "reading failed", hint_of(cause, path));
   }
   text.resize(static_cast<std::size_t>(in.gcount()));
   return parse(text, path);
@@ -193,8 +216,10 @@ ConfigFile ConfigFile::parse(std::string_view text, std::string name) {
     const toml::table table = toml::parse(text);
     Reader{file}.take_table(table, "");
   } catch (const toml::parse_error& error) {
-    file.refuse(line_of(error.source()), "column " + std::to_string(error.source().begin.column) + ": " +
-                                             utf8_repaired(error.description()));
+    file.refuse(
+        line_of(error.source()),
+        "column " + std::to_string(error.source().begin.column) + ": " + utf8_repaired(error.description()),
+        {}, hint_of(error.description()));
   } catch (const Impossible&) {
     file.refuse(impossible_line(text), "this is no TOML", "the parser cannot make anything of it",
                 "a table's name stands between its brackets, on one line: [storage]");
@@ -212,13 +237,31 @@ void ConfigFile::refuse(unsigned line, std::string_view what, std::string_view w
 }
 
 void ConfigFile::refuse_unknown(const ConfigValue& value, std::span<const std::string_view> known) const {
-  const std::string where = value.table.empty() ? std::string() : " in [" + value.table + "]";
-  refuse(value.line, "there is no option " + quoted(value.name) + where, {},
-         hint_for(nearest_of(value.name, known)));
+  const std::string where = value.table.empty() ? std::string() : " in " + as_written(value.table);
+  const std::string_view name = without_index(value.name);
+  const bool known_otherwise = std::find(known.begin(), known.end(), name) != known.end();
+  if (known_otherwise) {
+    refuse(value.line, "the option " + quoted(name) + where + " is no list", {},
+           "write one value, without [ and ]");
+  }
+  refuse(value.line, "there is no option " + quoted(name) + where, {}, hint_for(nearest_of(name, known)));
 }
 
 void ConfigFile::refuse_unknown(const ConfigTable& table, std::span<const std::string_view> known) const {
-  refuse(table.line, "there is no table " + quoted(table.name), {}, hint_for(nearest_of(table.name, known)));
+  const std::string_view name = without_index(table.name);
+  std::vector<std::string_view> names;
+  for (const std::string_view one : known) {
+    if (without_index(one) == name) {
+      refuse(table.line, as_written(table.name) + " is refused", {}, "write it as " + as_written(one));
+    }
+    names.push_back(without_index(one));
+  }
+  const std::string_view nearest = nearest_of(name, names);
+  std::string meant(nearest);
+  for (const std::string_view one : known) {
+    if (without_index(one) == nearest && one != nearest) meant = as_written(one);
+  }
+  refuse(table.line, "there is no table " + quoted(name), {}, hint_for(meant));
 }
 
 }  // namespace postrider::config

@@ -116,6 +116,32 @@ TEST(ConfigFileTest, RefusalsNameTheLineAndTheNearestName) {
   EXPECT_EQ(refusal([&] { file.refuse(3, "too much", "why"); }), "postrider: x.toml, line 3: too much: why");
 }
 
+TEST(ConfigFileTest, TablesOfAnArrayAreNamedAsOneWritesThem) {
+  const ConfigFile file = ConfigFile::parse("[[outbox.route]]\nsnik = 1\n[outbox.routes]\n", "x.toml");
+  constexpr std::array<std::string_view, 2> known{"outbox", "outbox.routes[0]"};
+  constexpr std::array<std::string_view, 1> options{"sink"};
+  EXPECT_EQ(
+      refusal([&] {
+        file.refuse_unknown({"outbox.route[0]", 1}, known);
+      }),
+      "postrider: x.toml, line 1: there is no table 'outbox.route'. Hint: did you mean [[outbox.routes]]?");
+  EXPECT_EQ(refusal([&] {
+              file.refuse_unknown({"outbox.routes", 3}, known);
+            }),
+            "postrider: x.toml, line 3: [outbox.routes] is refused. Hint: write it as [[outbox.routes]]");
+  EXPECT_EQ(
+      refusal([&] { file.refuse_unknown(file.values()[0], options); }),
+      "postrider: x.toml, line 2: there is no option 'snik' in [[outbox.route]]. Hint: did you mean sink?");
+}
+
+TEST(ConfigFileTest, WhatIsForgottenMostHasAHint) {
+  EXPECT_THAT(refused_text("a = \"x\nb = 1\n"),
+              HasSubstr("Hint: does the text have its quotation mark at the end?"));
+  EXPECT_THAT(refused_text("a = \"x"), HasSubstr("Hint: does the text have its quotation mark at the end?"));
+  EXPECT_THAT(refused_text("a = true_\n"), StartsWith("postrider: x.toml, line 1: column "));
+  EXPECT_THAT(refused_text("a = 1\na = 2\n"), HasSubstr("Hint: it stands there twice"));
+}
+
 // Each part is a table inside the one before, and took a piece of the stack.
 TEST(ConfigFileTest, ANameOfAThousandPartsIsRefusedWithItsLine) {
   std::string parts;

@@ -18,11 +18,6 @@ namespace {
 
 constexpr std::size_t largest_secret = 64U << 10U;
 
-/// "hosts" for "hosts[3]".
-std::string_view without_index(std::string_view name) {
-  return name.substr(0, std::min(name.find('['), name.size()));
-}
-
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> parts;
   while (!text.empty()) {
@@ -143,11 +138,15 @@ void Section::refuse(const Found& found, std::string_view name, const std::strin
 void Section::refuse(std::string_view name, std::string_view why, std::string_view hint) const {
   const std::string option = table_ + (name.empty() ? "" : "." + std::string(name));
   if (source_.unresolved_.contains(table_) || !source_.refused_options_.insert(option).second) return;
+  const bool in_array = without_index(table_).size() != table_.size();
+  const std::string shown =
+      !in_array ? option : (name.empty() ? "" : std::string(name) + " of ") + as_written(table_);
   unsigned line = line_;
   for (const ConfigValue* value : values_) {
     if (without_index(value->name) == name) line = value->line;
   }
-  source_.refuse(line, option + " is refused", why, hint);
+  // A table that is not there at all has no line, but it is missing in a file.
+  source_.refuse(line, (line == 0 ? source_.file_.name() + ": " : "") + shown + " is refused", why, hint);
 }
 
 void Section::note(std::string_view name, std::string value, const std::optional<Found>& found) {
@@ -382,6 +381,7 @@ Section& Section::rest(std::string_view prefix, std::map<std::string, std::strin
 
 void Section::finish() const {
   const std::vector<std::string_view> known(known_.begin(), known_.end());
+  std::set<std::string_view> told;  // a list that nobody knows is told of once, not each of its elements
   for (const ConfigValue* value : values_) {
     const bool passed_on = std::any_of(prefixes_.begin(), prefixes_.end(), [&](const std::string& prefix) {
       return value->name.starts_with(prefix);
@@ -395,6 +395,7 @@ void Section::finish() const {
           });
       if (is_list) continue;
     }
+    if (!told.insert(name).second) continue;
     try {
       source_.file_.refuse_unknown(*value, known);
     } catch (const Error& error) {

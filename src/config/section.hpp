@@ -55,7 +55,7 @@ class Source {
   /// [relay.topics.wallet-events] below "relay.topics".
   [[nodiscard]] std::vector<std::string> tables_below(const std::string& table) const;
   /// How many tables [[table]] has.
-  [[nodiscard]] std::size_t elements_of(const std::string& table) const;
+  [[nodiscard]] std::size_t elements_of(const std::string& table);
   /// References (`${env:NAME}`, `${file:/path}`) in other tables stay as they are written: their secrets are
   /// not this reader's. What a table says by them is not judged.
   void resolve_only(std::string table) { resolved_ = std::move(table); }
@@ -78,6 +78,7 @@ class Source {
   std::set<std::string> used_variables_;
   std::map<std::string, std::string> tables_of_variables_;  // of all options that were named
   std::set<std::string> tables_;                            // that were read
+  std::set<std::string> arrays_;                            // that were asked for
   std::vector<Effective> effective_;
   std::optional<std::string> resolved_;  // the only table whose references are resolved
   std::set<std::string> unresolved_;     // tables that have others

@@ -183,9 +183,14 @@ TEST_F(SectionTest, RefusesWithTheLineAndTheNearestName) {
   EXPECT_THAT(refusal("[storage]\nstrategy = \"both\"\n"), HasSubstr("one of global balanced"));
   EXPECT_THAT(refusal("[storage]\nretention = \"soon\"\n"), HasSubstr("90d"));
   EXPECT_THAT(refusal("[storage]\ntags = [1]\n"), HasSubstr("a list of texts"));
-  EXPECT_THAT(refusal("[storage]\npool-size = [1]\n"), HasSubstr("'pool-size[0]'"));
+  EXPECT_THAT(refusal("[storage]\npool-size = [1]\n"), HasSubstr("'pool-size' in [storage] is no list"));
   EXPECT_THAT(refusal("[storag]\n"),
               AllOf(HasSubstr("line 1: there is no table 'storag'"), EndsWith("did you mean storage?")));
+  EXPECT_THAT(
+      refusal("[storage]\npol-size = [1, 2]\n"),
+      AllOf(HasSubstr("there is no option 'pol-size' in [storage]"), EndsWith("did you mean pool-size?")));
+  EXPECT_THAT(refusal("[[storage]]\n"),
+              EndsWith("line 1: [[storage]] is refused. Hint: write it as [storage]"));
   EXPECT_THAT(refusal("url = \"x\"\n"), HasSubstr("line 1: url stands outside"));
 }
 
@@ -202,8 +207,7 @@ TEST_F(SectionTest, NeverShowsASecretThatIsWrong) {
 
 TEST(Source, FindsWhatIsBelowATable) {
   const std::array<const char*, 1> nothing{nullptr};
-  const Source source(ConfigFile::parse("[a.x]\n[a.y.deep]\n[[r]]\nk=1\n[[r]]\n[ab.z]\n", "x"),
-                      nothing.data());
+  Source source(ConfigFile::parse("[a.x]\n[a.y.deep]\n[[r]]\nk=1\n[[r]]\n[ab.z]\n", "x"), nothing.data());
   EXPECT_THAT(source.tables_below("a"), ElementsAre("x", "y"));
   EXPECT_EQ(source.elements_of("r"), 2U);
   EXPECT_EQ(source.elements_of("a"), 0U);

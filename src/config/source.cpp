@@ -65,7 +65,8 @@ std::vector<std::string> Source::tables_below(const std::string& table) const {
   return names;
 }
 
-std::size_t Source::elements_of(const std::string& table) const {
+std::size_t Source::elements_of(const std::string& table) {
+  arrays_.insert(table);
   std::size_t count = 0;
   const auto exists = [&](const std::string& name) {
     return std::any_of(file_.tables().begin(), file_.tables().end(),
@@ -85,7 +86,9 @@ void Source::refuse(unsigned line, const std::string& what, std::string_view why
 }
 
 void Source::refuse_unknown_tables() {
-  const std::vector<std::string_view> known(tables_.begin(), tables_.end());
+  std::vector<std::string> names(tables_.begin(), tables_.end());
+  for (const std::string& array : arrays_) names.push_back(array + "[0]");  // there may be none yet
+  const std::vector<std::string_view> known(names.begin(), names.end());
   const auto is_way = [&](const std::string& table) {
     return std::any_of(tables_.begin(), tables_.end(),
                        [&](const std::string& read) { return read.starts_with(table + "."); });

@@ -4,12 +4,10 @@
 #include <cstdio>
 #include <string>
 
-namespace postrider {
-namespace {
+#include "core/log_line.hpp"
 
-/// One write per line, so that lines of several threads don't mix. Line breaks inside a message (they may
-/// come from a database or a listener) become spaces, so that nobody can forge a line.
-void write_line(LogLevel level, std::string_view message) {
+namespace postrider {
+std::string log_line(LogLevel level, std::string_view message) {
   // Messages made from an Error name the library already.
   constexpr std::string_view name = "postrider: ";
   if (message.substr(0, name.size()) == name) message.remove_prefix(name.size());
@@ -18,16 +16,16 @@ void write_line(LogLevel level, std::string_view message) {
   line += ": ";
   for (const char c : message) line += (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) ? ' ' : c;
   line += '\n';
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  return line;
 }
-
-}  // namespace
 
 LogCallback log_to_stderr(LogLevel least) {
   return [least](LogLevel level, std::string_view message) noexcept {
     if (level < least) return;
     try {
-      write_line(level, message);
+      // One write per line, so that lines of several threads don't mix.
+      const std::string line = log_line(level, message);
+      std::fwrite(line.data(), 1, line.size(), stderr);
     } catch (...) {
       // Out of memory for one line: say at least that, there is nobody left to tell the details.
       std::fputs("postrider error: a log line was lost: out of memory\n", stderr);

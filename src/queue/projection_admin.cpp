@@ -13,7 +13,7 @@ namespace {
   std::string which = "there is no projection '" + std::string(name) + "'";
   if (version != 0) which += " with version " + std::to_string(version);
   throw Error(ErrorCode::invalid_argument, which, "nobody has run it yet, or it was forgotten",
-              "see which there are: postrider projections list, ProjectionAdmin::list()");
+              "see which there are: postrider projections list (ProjectionAdmin::list())");
 }
 
 void change(ProjectionStore& store, std::string_view name, int version, ProjectionChange what) {

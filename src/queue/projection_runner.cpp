@@ -382,7 +382,7 @@ void ProjectionRunner::reset(std::string_view name, int version) {
   if (!lease.has_value()) {
     throw Error(ErrorCode::conflict, "cannot reset projection '" + std::string(name) + "'",
                 "it was forgotten, or somebody else takes it at this moment",
-                "look at ProjectionAdmin::list()");
+                "look at postrider projections list (ProjectionAdmin::list())");
   }
   const ProjectionFence mine{name, version, lease->epoch};
   try {

@@ -23,7 +23,7 @@ std::string wording(const PairSelector& which) {
 std::size_t require(std::size_t count, const PairSelector& which) {
   if (count == 0) {
     throw Error(ErrorCode::invalid_argument, wording(which), "no relay with it was ever started",
-                "see which there are: postrider topics list, RelayAdmin::list()");
+                "see which there are: postrider topics list (RelayAdmin::list())");
   }
   return count;
 }

@@ -15,8 +15,11 @@
 namespace postrider::cli {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 /// A configuration that must be refused, and a part of what is said.
@@ -80,6 +83,8 @@ TEST_F(ConfigCheck, RefusesDatabasesThatServeRefuses) {
         {"[storage]\nurl = \"sqlite:/no/such/folder/x.db\"\n", "/no/such/folder"},
 #if defined(POSTRIDER_WITH_POSTGRES)
         {"[storage]\nurl = \"postgresql://db:port/x\"\n", "cannot read the PostgreSQL URL"},
+        {"[storage]\nurl = \"postgres:shop\"\n",
+         "cannot read the PostgreSQL URL: '//' is missing behind its scheme"},
 #endif
         {"[storage]\nurl = \"sqlite:x.db\"\nschema = \"a b\"\n", "storage.schema is refused"},
   };
@@ -225,6 +230,66 @@ TEST_F(ConfigCheck, TellsOfAllSinksAtOnceEachWithItsLine) {
   for (std::size_t i = 0; i < said.size(); ++i) {
     EXPECT_THAT(errors.at(i).as_string().c_str(), HasSubstr(said[i])) << "in the order of the file";
   }
+}
+
+TEST_F(ConfigCheck, TellsOfAllThatServeCannotUseAtOnce) {
+  const std::string text = "[storage]\nurl = \"oracle://db/x\"\n[server]\nlisten = \"here\"\n" +
+                           named("token-file", "none") + named("tls-certificate", "none.pem") +
+                           named("tls-key", "none.pem") +
+                           "[sinks.s]\ntype = \"file\"\nsource = \"a b\"\npath = \"x\"\n";
+  const std::vector<std::string> said{
+      "p.toml, line 2: storage.url is refused: ", "p.toml, line 4: server.listen is refused: ",
+      "p.toml, line 5: server.token-file is refused: ", "none.pem for TLS: ",
+      "p.toml, line 10: sinks.s is refused: cannot speak CloudEvents: the source"};
+  for (const std::string& one : said) refuses({text, one});
+  refuses({text, "the configuration is refused for 5 reasons:"});
+  const boost::json::value errors =
+      line_.run({"config", "check", "-c", config_, "-o", "json"}).json().at("errors");
+  ASSERT_EQ(errors.as_array().size(), said.size());
+}
+
+TEST_F(ConfigCheck, WarnsOfAFileWhoseFolderIsNotThere) {
+  const CommandLine::Said said = run("check", with_sink("file", "path = \"/no/such/x.jsonl\""));
+  EXPECT_EQ(said.code, 0) << "it may be mounted later";
+  EXPECT_EQ(said.err,
+            "postrider warning: sink 's' cannot write to /no/such/x.jsonl: there is no folder /no/such; its "
+            "events wait until there is. Hint: mkdir -p /no/such, or is the path right?\n");
+}
+
+TEST_F(ConfigCheck, SpeaksInTheNamesOfTheFile) {
+  const std::vector<std::string_view> kinds = sinks::kinds();
+  const auto refused = [&](std::string_view type, const std::string& options) -> std::string {
+    if (std::find(kinds.begin(), kinds.end(), type) == kinds.end()) return {};
+    const CommandLine::Said said = run("check", with_sink(std::string(type), options));
+    EXPECT_EQ(said.code, 1) << options;
+    EXPECT_THAT(said.err, Not(AnyOf(HasSubstr("Options"), HasSubstr("Limits::"), HasSubstr("tls_key"))))
+        << options;
+    return said.err;
+  };
+  const std::string topic = refused("kafka", "brokers = \"b:9092\"\ntopic = \"{nothing}\"");
+  if (!topic.empty()) {
+    EXPECT_THAT(topic, HasSubstr("line 6: sinks.s is refused: cannot use topic = "));
+    EXPECT_THAT(refused("kafka", "brokers = \"b:9092\"\ntopic = \"t\"\n\"kafka.no.such\" = \"x\""),
+                HasSubstr("line 7: sinks.s is refused: cannot use the Kafka property 'no.such' "
+                          "(\"kafka.no.such\" of the sink):"));
+    EXPECT_THAT(refused("kafka", "brokers = \"b:9092\"\ntopic = \"t\"\n\"kafka.acks\" = \"1\""),
+                HasSubstr("line 7: "));
+    EXPECT_THAT(refused("kafka", "brokers = \"b:9092\"\ntopic = \"t\"\ntimeout-ms = 10"),
+                HasSubstr("line 7: "));
+  }
+  refused("nats", "tls = true\ntls-cert = \"c.pem\"");
+  refused("rabbitmq", "ca-file = \"/no/such.pem\"");
+  refused("rabbitmq", "queue = \"q\"\nexchange = \"e\"");
+  refused("redis", "stream = \"{nothing}\"");
+  refused("webhook", "url = \"ftp://x\"");
+  refused("webhook", "url = \"http://10.0.0.7/x\"");
+  refused("webhook", "url = \"https://x/\"\n\"header.Host\" = \"y\"");
+}
+
+TEST_F(ConfigCheck, NamesTheFileAlsoWhereThereIsNoLineToName) {
+  refuses({"", "p.toml: storage.url is refused: it is missing"});
+  const CommandLine::Said said = line_.run({"config", "check", "-c", "none.toml"});
+  EXPECT_THAT(said.err, AllOf(HasSubstr("cannot read none.toml"), HasSubstr("Hint: it was looked for in /")));
 }
 
 TEST_F(ConfigCheck, TakesWhatServeTakesAndMakesNothing) {

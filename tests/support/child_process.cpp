@@ -157,6 +157,10 @@ std::optional<std::string> ChildProcess::read_until(const std::string& prefix, T
   const Clock::time_point deadline = Clock::now() + timeout;
   while (auto line = read_line(std::chrono::milliseconds{milliseconds_until(deadline)})) {
     if (line->starts_with(prefix)) return line;
+    // A program's log has the time of each line in front.
+    const std::size_t time = line->find("Z postrider ");
+    if (time != std::string::npos && std::string_view(*line).substr(time + 2).starts_with(prefix))
+      return line;
   }
   return std::nullopt;
 }

@@ -44,7 +44,8 @@ class ChildProcess {
   /// is over: ask `at_end` which.
   [[nodiscard]] std::optional<std::string> read_line(Timeout timeout = std::chrono::seconds{60});
   [[nodiscard]] bool at_end() const noexcept { return at_end_; }
-  /// Reads until a line begins with `prefix` and returns that line; empty as above.
+  /// Reads until a line begins with `prefix`, behind the time that a log has there, and returns that line;
+  /// empty as above.
   [[nodiscard]] std::optional<std::string> read_until(const std::string& prefix,
                                                       Timeout timeout = std::chrono::seconds{60});
   /// The last lines that were read, for a message about those that did not come.

@@ -44,7 +44,7 @@ Access::Verdict Access::decide(const http::Request& request, Role needed) const 
       .detail = token.empty() ? "this needs a token" : "this token is not known, or its time is over",
       .hint =
           "send Authorization: Bearer <token>; one is made by: postrider token create -c postrider.toml "
-          "--name NAME",
+          "--name NAME --role ROLE",
       .headers = {{"WWW-Authenticate", "Bearer"}}};
   if (token.empty()) return {.problem = unknown};
   const std::string hash = hash_of(token);

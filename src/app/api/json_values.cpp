@@ -108,8 +108,10 @@ json::object json_body(const http::Request& request, std::span<const std::string
   for (const auto& member : *object) {
     if (std::find(members.begin(), members.end(), std::string_view(member.key())) != members.end()) continue;
     const std::string_view nearest = nearest_of(member.key(), members);
+    std::string all;
+    for (const std::string_view one : members) all += (all.empty() ? "there are " : ", ") + std::string(one);
     refuse_invalid("there is no member '" + std::string(member.key()) + "' here",
-                   nearest.empty() ? std::string() : "did you mean " + std::string(nearest) + "?");
+                   nearest.empty() ? all : "did you mean " + std::string(nearest) + "?");
   }
   return *object;
 }

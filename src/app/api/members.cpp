@@ -93,8 +93,10 @@ Members::Members(const json::object& object, std::span<const std::string_view> k
       continue;
     }
     const std::string_view nearest = nearest_of(name, known);
+    std::string all;
+    for (const std::string_view one : known) all += (all.empty() ? "there are " : ", ") + path(one);
     refuse_invalid("there is no member '" + path(name) + "' here",
-                   nearest.empty() ? std::string() : "did you mean " + path(nearest) + "?");
+                   nearest.empty() ? all : "did you mean " + path(nearest) + "?");
   }
 }
 

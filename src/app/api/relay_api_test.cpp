@@ -94,6 +94,8 @@ TEST_P(RelayApiTest, WhatCannotBeMeantIs400) {
   EXPECT_THAT(post_problem(pair("rewind"), R"({"position":-1})"), HasSubstr("400 invalid-parameter"));
   EXPECT_THAT(post_problem(pair("rewind"), R"({"position":"1"})"), HasSubstr("whole number"));
   EXPECT_THAT(post_problem(pair("rewind"), R"({"postion":1})"), HasSubstr("did you mean position?"));
+  EXPECT_THAT(post_problem(pair("rewind"), R"({"to":1})"),
+              HasSubstr("no member 'to' here | there are position"));
   EXPECT_THAT(post_problem(pair("rewind"), R"({"position":4})"), HasSubstr("400 invalid"));
   EXPECT_THAT(get_problem("/api/topics?limit=3"), HasSubstr("there is no parameter 'limit'"));
   EXPECT_EQ(ask(http::Method::get, pair("pause")).status, 405);

@@ -54,7 +54,7 @@ bool is_name(std::string_view text) {
 
 [[noreturn]] void refuse(const std::string& path, std::size_t line, const std::string& why) {
   throw Error(ErrorCode::invalid_argument, path + ", line " + std::to_string(line) + " is refused", why,
-              "lines are made by: postrider token create --file " + path + " --name NAME");
+              "lines are made by: postrider token create --file " + path + " --name NAME --role ROLE");
 }
 
 TokenRecord parse_line(const std::string& path, std::size_t number, const std::string& line) {
@@ -151,7 +151,7 @@ bool is_comment(const std::string& line) {
   throw Error(
       ErrorCode::unavailable, "cannot read the tokens in " + path, std::generic_category().message(reason),
       reason == EACCES ? "it belongs to whoever made it: chown it to the user that this program runs as"
-                       : "make one: postrider token create --file " + path + " --name NAME");
+                       : "make one: postrider token create --file " + path + " --name NAME --role ROLE");
 }
 
 /// All of the file. Half of it, or a folder's nothing, would lock out whoever has a token.

@@ -11,11 +11,34 @@
 
 namespace postrider::cli {
 
-void require_database(const std::string& url) {
-  const std::optional<std::string> path = sqlite_file(url);
+void require_database(const Database& database) {
+  const std::optional<std::string> path = sqlite_file(database.url);
   if (!path || std::filesystem::exists(*path)) return;
-  throw Error(ErrorCode::unavailable, "cannot open " + url, "there is no such file",
-              "postrider migrate --storage " + url + " makes it");
+  const bool relative = std::filesystem::path(*path).is_relative();
+  std::error_code unknown;
+  const std::string here = std::filesystem::current_path(unknown).string();
+  throw Error(ErrorCode::unavailable, "cannot open " + database.url,
+              "there is no such file" + (relative && !here.empty() ? " in " + here : std::string()),
+              database.how_to_make());
+}
+
+bool is_absent(const Database& database) {
+  const std::optional<std::string> path = sqlite_file(database.url);
+  std::error_code unknown;
+  return path && !std::filesystem::exists(*path, unknown) && !unknown;
+}
+
+std::string Database::how_to_make() const {
+  const std::string makes_it = "postrider migrate " + named + " makes it";
+  const std::optional<std::string> path = sqlite_file(url);
+  if (!from_config || !path) return makes_it;
+  // Whoever makes it owns it; and where a relative path begins depends on who reads it.
+  return std::filesystem::path(*path).is_relative()
+             ? "a relative path begins in the current folder: go to that of serve, or write the whole "
+               "path; " +
+                   makes_it
+             : "serve makes it when it starts, or, as the user that serve runs as: postrider migrate " +
+                   named;
 }
 
 CLI::Option& add_output_option(CLI::App& command, Format& format) {
@@ -54,10 +77,14 @@ Database resolve(const AdminOptions& options) {
   Database database{.url = options.storage};
   if (!database.url.empty()) {
     database.options.schema = Identifier(options.schema);
+    database.named = "--storage " + options.storage +
+                     (options.schema == "postrider" ? std::string() : " --schema " + options.schema);
   } else if (!options.config.empty()) {
     config::DaemonConfig config = config::read_config_of("storage", options.config);
     database.url = config.storage.url;
     database.options = config.storage.options;
+    database.named = "-c " + options.config;
+    database.from_config = true;
   } else {
     throw Error(ErrorCode::invalid_argument, "cannot tell which database is meant",
                 "neither --storage nor -c was given",
@@ -69,7 +96,7 @@ Database resolve(const AdminOptions& options) {
 
 Database open_database(const AdminOptions& options, bool may_create) {
   Database database = resolve(options);
-  if (!may_create) require_database(database.url);
+  if (!may_create) require_database(database);
   database.storage = open(database.url, database.options);
   return database;
 }

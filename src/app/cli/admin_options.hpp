@@ -32,7 +32,11 @@ struct Database {
   std::string url{};
   StorageOptions options{};
   std::unique_ptr<Storage> storage{};
+  std::string named{};  ///< how this command was told: "--storage sqlite:shop.db", "-c postrider.toml"
+  bool from_config = false;
 
+  /// A hint for who finds no file where it should be.
+  [[nodiscard]] std::string how_to_make() const;
   /// For SQL: `postrider.outbox_event`, `postrider_outbox_event`.
   [[nodiscard]] std::string table(std::string_view name) const;
 };
@@ -42,8 +46,10 @@ struct Database {
 /// The file of a URL for SQLite; nothing for others. Throws Error for one that SQLite's driver refuses.
 [[nodiscard]] std::optional<std::string> sqlite_file(std::string_view url);
 
+/// Whether it is a file of SQLite that is not there. Of others nobody knows without connecting.
+[[nodiscard]] bool is_absent(const Database& database);
 /// Throws Error(unavailable) for a URL of SQLite whose file is not there.
-void require_database(const std::string& url);
+void require_database(const Database& database);
 
 /// Opens it as told. Throws Error(invalid_argument) when neither --storage nor -c was given, and
 /// Error(unavailable) for a SQLite file that is not there: opening would make it, and a typing error look

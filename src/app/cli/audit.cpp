@@ -64,6 +64,37 @@ std::string how_far(const Change::Reached& reached, const std::string& perhaps =
   return " (" + counted(static_cast<std::size_t>(*reached.events), "event") + perhaps + ")";
 }
 
+void say_nobody_has(const std::string& what, std::string_view why) {
+  std::cerr << "postrider: no audit has this line, as " << why << ": " << command_line_user() << ": " << what
+            << '\n';
+}
+
+/// Before `migrate`, and after `migrate --to 0`.
+bool has_no_tables(Storage* storage) {
+  try {
+    return storage != nullptr && storage->migrate({.dry_run = true}).from == 0;
+  } catch (const Error&) {
+    return false;  // then something is wrong, and the log says what
+  }
+}
+
+/// Into the audit; where there cannot be one yet, that is no error.
+void write_down(const AuditedIn& target, const std::string& what) {
+  if (target.named && !target.named()) return say_nobody_has(what, "no database was named (--storage or -c)");
+  if (target.absent && target.absent()) return say_nobody_has(what, "its database is not there yet");
+  std::unique_ptr<Storage> storage;
+  const auto open = [&] {
+    storage = target.open();
+    return storage.get();
+  };
+  const auto log = [&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::error && has_no_tables(storage.get()))
+      return say_nobody_has(what, "there are no tables");
+    log_to_stderr(LogLevel::warning)(level, text);
+  };
+  api::audit_writer(open, log)({.at = Clock::system().now(), .who = command_line_user(), .what = what});
+}
+
 }  // namespace
 
 std::string command_line_user() {
@@ -104,21 +135,7 @@ int run_chosen(const CLI::App& app, Chosen& chosen) {
   const CLI::App& command = innermost(app);
   const auto audited = chosen.changes.find(&command);
   if (audited == chosen.changes.end() || is_dry_run(command)) return chosen.run();
-  std::unique_ptr<Storage> storage;
-  const auto write = api::audit_writer(
-      [&] {
-        storage = audited->second.open();
-        return storage.get();
-      },
-      log_to_stderr(LogLevel::warning));
-  const auto note = [&](const std::string& what) {
-    if (audited->second.named && !audited->second.named()) {
-      std::cerr << "postrider: no audit has this line, as no database was named (--storage or -c): "
-                << command_line_user() << ": " << what << '\n';
-      return;
-    }
-    write({.at = Clock::system().now(), .who = command_line_user(), .what = what});
-  };
+  const auto note = [&target = audited->second](const std::string& what) { write_down(target, what); };
   Change& change = chosen.change;
   InterruptWatch watch(
       change, [&] { note("interrupted: " + given_text(command) + how_far(change.reached(), " or more")); });

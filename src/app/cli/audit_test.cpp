@@ -27,6 +27,7 @@
 namespace postrider::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -372,6 +373,27 @@ TEST_P(AuditTest, WhatFailedHalfwayIsWrittenDownAsTried) {
     EXPECT_THROW(run_chosen(app, chosen), Error);
   }
   EXPECT_THAT(texts(), ElementsAre("tried, and failed: verb"));
+}
+
+TEST(Audit, BeforeThereAreTablesATokenIsMadeWithoutAnError) {
+  const test::TempDir dir;
+  const CommandLine line;
+  std::ofstream(dir.file("p.toml")) << "[storage]\nurl = \"sqlite:" << dir.file("x.db")
+                                    << "\"\n[server]\ntoken-file = \"" << dir.file("tokens") << "\"\n";
+  const auto created = [&](const std::string& name) {
+    const CommandLine::Said said = line.run({"token", "create", "-c", dir.file("p.toml"), "--name", name});
+    EXPECT_EQ(said.code, 0);
+    EXPECT_THAT(said.err, Not(HasSubstr("error"))) << "nothing went wrong";
+    return said.err;
+  };
+  EXPECT_THAT(created("anna"),
+              HasSubstr("postrider: no audit has this line, as its database is not there yet: "));
+  EXPECT_EQ(line.run({"migrate", "-c", dir.file("p.toml")}).code, 0);
+  EXPECT_THAT(created("bert"), Not(HasSubstr("audit")));
+  const CommandLine::Said gone = line.run({"migrate", "-c", dir.file("p.toml"), "--to", "0", "--yes"});
+  EXPECT_THAT(gone.err, AllOf(HasSubstr("postrider: no audit has this line, as there are no tables: "),
+                              Not(HasSubstr("error"))));
+  EXPECT_THAT(created("carl"), HasSubstr("there are no tables"));
 }
 
 TEST(Audit, ATokenWithoutADatabaseIsMadeAndItIsSaidThatNoAuditKnowsOfIt) {

@@ -85,7 +85,7 @@ double rounded(double value) {
 Database open_scratch_database(const BenchOptions& options) {
   Database opened = resolve(options);
   opened.options.schema = Identifier(options.schema);  // whatever a configuration says
-  require_database(opened.url);
+  require_database(opened);
   opened.storage = open(opened.url, opened.options);
   return opened;
 }

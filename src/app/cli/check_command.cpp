@@ -11,6 +11,7 @@
 #include "app/cli/snapshot.hpp"
 #include "core/age.hpp"
 #include "core/what_of.hpp"
+#include "core/without_prefix.hpp"
 #include "core/wording.hpp"
 
 namespace postrider::cli {
@@ -68,7 +69,13 @@ std::string number_text(double value) {
 }
 
 void judge(Verdict& verdict, Figure figure, const std::string& words) {
-  const std::string said = words + " " + number_text(figure.value) + figure.unit;
+  // A time is read by a person; its number stands among the figures.
+  const bool is_time = figure.unit == "s";
+  const std::string said =
+      words + " " +
+      (is_time
+           ? format_about(std::chrono::duration_cast<Duration>(std::chrono::duration<double>(figure.value)))
+           : number_text(figure.value));
   if (figure.critical && figure.value >= *figure.critical) {
     verdict.worst(State::critical, said);
   } else if (figure.warn && figure.value >= *figure.warn) {
@@ -222,7 +229,7 @@ int run_check(const CheckOptions& options) {
   try {
     verdict = judged(take_snapshot(open_database(options)), options);
   } catch (const std::exception& error) {
-    std::string why = what_of(error);
+    std::string why(without_prefix(what_of(error)));
     std::replace(why.begin(), why.end(), '\n', ' ');
     verdict = {.state = State::unknown, .reasons = {std::move(why)}};
   }

@@ -35,13 +35,16 @@ class CommandLine {
 
   /// On top of the process's own.
   test::ChildProcess::Environment environment{};
+  std::string folder{};  ///< where it is typed; empty: in the process's own
 
   [[nodiscard]] Said run(const std::vector<std::string>& arguments, const std::string& input = {}) const {
     const std::string errors = dir_.file("stderr");
     const std::string given = dir_.file("stdin");
     std::ofstream(given) << input;
-    std::vector<std::string> argv{"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>" + errors + " <" + given,
-                                  test::program_path()};
+    std::vector<std::string> argv{
+        "/bin/sh", "-c",
+        (folder.empty() ? "" : "cd " + folder + " && ") + "exec \"$0\" \"$@\" 2>" + errors + " <" + given,
+        test::program_path()};
     argv.insert(argv.end(), arguments.begin(), arguments.end());
     test::ChildProcess child(argv, environment);
     Said said;

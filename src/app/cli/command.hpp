@@ -27,6 +27,8 @@ struct AuditedIn {
   std::function<std::unique_ptr<Storage>()> open{};
   /// Of a change that needs no database: whether one was named. Null: it does need one.
   std::function<bool()> named{};
+  /// Of such a change: whether the database that was named is not there yet, as before the first start.
+  std::function<bool()> absent{};
 };
 
 /// What the command line asks for.

@@ -156,6 +156,7 @@ TEST_P(CommandsTest, ListsWhatIsInTheOutboxByStatus) {
   EXPECT_EQ(json({"outbox", "list"}).as_array().size(), 2U);
   EXPECT_THAT(run({"outbox", "list"}).out, AllOf(HasSubstr("FAILURES"), Not(HasSubstr("ATTEMPTS"))))
       << "one that was delivered at once has none";
+  EXPECT_EQ(json({"outbox", "list", "--status", "PENDING"}).as_array().size(), 1U);
   const boost::json::array news = json({"outbox", "list", "--status", "new"}).as_array();
   ASSERT_EQ(news.size(), 1U);
   EXPECT_EQ(std::string(news[0].at("id").as_string()), fresh);
@@ -265,6 +266,9 @@ TEST_P(CommandsTest, TheQueueIsListedRequeuedCancelledAndReplayed) {
   EXPECT_EQ(json({"queue", "counts"}).at("processing"), 0);
   EXPECT_EQ(json({"queue", "cancel", "--all", "--reason", "test", "--dry-run"}).at("events"), 2);
   EXPECT_EQ(json({"queue", "cancel", "--all", "--reason", "test"}).at("events"), 2);
+  EXPECT_THAT(run({"queue", "counts"}).out + run({"queue", "log"}).out + run({"queue", "show", id}).out,
+              ::testing::Not(::testing::AnyOf(HasSubstr("[{"), HasSubstr("{}"), HasSubstr("[]"))))
+      << "JSON is for -o json";
   const boost::json::array log = json({"queue", "log"}).as_array();
   ASSERT_EQ(log.size(), 2U);
   EXPECT_EQ(log[0].at("status"), "FAILED");
@@ -303,6 +307,11 @@ TEST_P(CommandsTest, TheStoreIsReadAndAppendedToOnACondition) {
             1U);
   EXPECT_EQ(json({"store", "read", "--backwards", "--limit", "1"}).as_array().at(0).at("position"), 2);
   EXPECT_EQ(run({"store", "read", "--follow", "--limit", "2", "-o", "json"}).code, 0) << "enough is an end";
+  EXPECT_EQ(run({"store", "append", "Untagged", "--data", "{}"}).code, 0);
+  EXPECT_EQ(run({"store", "append", "Tagged", "--tag", "a=1", "--tag", "b=2", "--data", "{}"}).code, 0);
+  const std::string lines = run({"store", "read", "--after", "2"}).out;
+  EXPECT_THAT(lines, AllOf(HasSubstr("  Untagged  -  "), HasSubstr("  Tagged  a=1,b=2  ")))
+      << "the fields do not shift";
 }
 
 TEST_P(CommandsTest, DeadLettersOfTheRelayAreListedAndDiscarded) {
@@ -327,6 +336,7 @@ TEST_P(CommandsTest, DeadLettersOfTheRelayAreListedAndDiscarded) {
   EXPECT_THAT(table.out, AllOf(HasSubstr("Refused"), HasSubstr("(removed)"), HasSubstr("bad\\x1b[31m"),
                                Not(HasSubstr("\x1b"))));
 
+  EXPECT_EQ(run({"topics", "rewind", "--all", "--position", "0"}).code, 0) << "as the REST API calls it";
   EXPECT_EQ(run({"topics", "discard"}).code, 1) << "it must be said which";
   EXPECT_EQ(json({"topics", "discard", "--all", "--dry-run"}).at("events"), 3);
   EXPECT_EQ(json({"topics", "discard", "--topic", "wallets", "--until", "1"}).at("events"), 1);

@@ -2,19 +2,15 @@
 // postrider config check, postrider config print
 #include "app/cli/config_commands.hpp"
 
-#include <unistd.h>
-
 #include <array>
 #include <boost/json.hpp>
-#include <filesystem>
 #include <iostream>
 #include <map>
-#include <system_error>
 
 #include "app/cli/admin_options.hpp"
 #include "app/cli/scratch_folder.hpp"
 #include "app/config/daemon_config.hpp"
-#include "app/daemon/daemon.hpp"
+#include "app/daemon/refusals.hpp"
 #include "core/utf8.hpp"
 #include "core/without_prefix.hpp"
 #include "postrider/error.hpp"
@@ -23,27 +19,12 @@
 namespace postrider::cli {
 namespace {
 
-namespace fs = std::filesystem;
 namespace json = boost::json;
 
 struct ConfigOptions {
   std::string path{};
   Format format = Format::table;
 };
-
-/// Whether opening the database would make its file, which is for `serve` to do.
-bool would_make_file(const std::string& url) {
-  std::optional<std::string> path;
-  try {
-    path = sqlite_file(url);
-  } catch (const Error&) {
-    // Whoever opens it says what is wrong, with the line.
-  }
-  if (!path) return false;
-  std::error_code error;
-  const fs::path whole = fs::absolute(*path, error);
-  return !error && !fs::exists(whole, error) && ::access(whole.parent_path().c_str(), W_OK) == 0;
-}
 
 std::string_view origin_text(config::Effective::Origin origin) {
   switch (origin) {
@@ -73,10 +54,10 @@ json::array as_json(const std::vector<config::Effective>& effective) {
 void try_config(const std::string& path, const char* const* environment) {
   config::DaemonConfig config = config::read_daemon_config(path, environment).config;
   std::optional<ScratchFolder> scratch;
-  if (would_make_file(config.storage.url)) {
+  if (daemon::would_make_file(config.storage.url)) {  // which is for serve to do
     config.storage.url = "sqlite:" + scratch.emplace().file("check.db");
   }
-  const daemon::Daemon daemon(std::move(config), [](LogLevel, std::string_view) {});
+  (void)daemon::make_daemon(config, log_to_stderr(LogLevel::warning));
 }
 
 /// One, or one per line behind the first.

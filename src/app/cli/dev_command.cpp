@@ -2,7 +2,7 @@
 // postrider dev: everything on one SQLite file, to try it out.
 #include <filesystem>
 #include <fstream>
-#include <iostream>
+#include <sstream>
 
 #include "app/cli/command.hpp"
 #include "app/cli/run_daemon.hpp"
@@ -62,16 +62,18 @@ int run_dev(const DevOptions& options) {
   };
   config::ReadConfig first = read();
   const std::string folder = path.parent_path().string();
-  std::cout << "postrider: the configuration is " << path.string() << "\n\nTry in another terminal:\n\n"
-            << "  export POSTRIDER_CONFIG=" << path.string() << '\n'
-            << "  postrider publish OrderPlaced --data '{\"id\": 1}'\n"
-            << "  postrider store append OrderPlaced --tag order=1 --data '{\"id\": 1}'\n"
-            << "  tail -f " << folder << "/events.jsonl\n"
-            << "  postrider status --watch\n"
-            << "  postrider tail -f                    # the event store; --from outbox what was published\n"
-            << "  curl http://" << first.config.server.listen << "/api/topics\n\n"
-            << std::flush;
-  return run_daemon(std::move(first.config), {.read_again = read, .effective = std::move(first.effective)});
+  std::ostringstream greeting;
+  greeting << "postrider: the configuration is " << path.string() << "\n\nTry in another terminal:\n\n"
+           << "  export POSTRIDER_CONFIG=" << path.string() << '\n'
+           << "  postrider publish OrderPlaced --data '{\"id\": 1}'\n"
+           << "  postrider store append OrderPlaced --tag order=1 --data '{\"id\": 1}'\n"
+           << "  tail -f " << folder << "/events.jsonl\n"
+           << "  postrider status --watch\n"
+           << "  postrider tail -f                    # the event store; --from outbox what was published\n"
+           << "  curl http://" << first.config.server.listen << "/api/topics\n\n";
+  return run_daemon(
+      first.config,
+      {.greeting = greeting.str(), .read_again = read, .effective = std::move(first.effective)});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // postrider doctor
 #include <unistd.h>
 
+#include <filesystem>
 #include <iostream>
 
 #include "app/cli/doctor_checks.hpp"
@@ -96,7 +97,8 @@ int run_doctor(const AdminOptions& options) {
     Database database = resolve(options);
     const std::optional<std::string> file = sqlite_file(database.url);
     if (file && ::access(file->c_str(), F_OK) != 0) {
-      findings.bad("database", "there is no file " + *file, "postrider migrate --storage " + database.url);
+      findings.bad("database", "there is no file " + std::filesystem::absolute(*file).string(),
+                   database.how_to_make());
     } else {
       database.options.log = heard.callback();
       database.storage = open(database.url, database.options);

@@ -103,11 +103,12 @@ void check_tokens(const std::string& path, Findings& findings) {
     }
     if (!expired.empty()) {
       findings.note("tokens", "expired: " + expired,
-                    "postrider token create --file " + path + " --name NAME");
+                    "end each: postrider token revoke --file " + path + " --name NAME");
     }
   } catch (const std::exception& error) {
-    findings.bad("token file", what_of(error),
-                 "mend it, or make a new one: postrider token create --file " + path + " --name NAME");
+    findings.bad(
+        "token file", what_of(error),
+        "mend it, or make a new one: postrider token create --file " + path + " --name NAME --role ROLE");
   }
 }
 

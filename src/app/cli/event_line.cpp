@@ -36,7 +36,9 @@ void print_line(std::ostream& out, Format format, const StoredEvent& event) {
   }
   out << static_cast<std::int64_t>(event.position()) << "  " << api::time_text(event.stored_at()) << "  "
       << safe(event.type());
-  for (const Tag& tag : event.tags()) out << "  " << safe(tag.encode());
+  std::string tags;  // one field, however many there are
+  for (const Tag& tag : event.tags()) tags += (tags.empty() ? "" : ",") + safe(tag.encode());
+  out << "  " << (tags.empty() ? "-" : tags);
   out << "  " << payload_text(event.payload_kind(), event.data()) << '\n';
 }
 

@@ -62,7 +62,10 @@ int run_explain(const ExplainOptions& options) {
     found.push_back(json_of(one));
   }
   if (found.empty()) {
-    const std::string_view nearest = nearest_of(options.code, codes);
+    // Of one letter or two anything is near.
+    constexpr std::size_t shortest = 3;
+    const std::string_view nearest =
+        options.code.size() < shortest ? std::string_view() : nearest_of(options.code, codes);
     throw Error(
         ErrorCode::invalid_argument, "cannot explain '" + options.code + "'", "there is no such code",
         nearest.empty() ? "postrider explain lists them all" : "did you mean " + std::string(nearest) + "?");

@@ -158,7 +158,7 @@ constexpr std::array all{
     Explanation{
         "unauthorized", kind_problem, "There is no token, or one that is unknown or expired.",
         "Send Authorization: Bearer … with a token, made by: postrider token create -c postrider.toml "
-        "--name NAME."},
+        "--name NAME --role ROLE."},
     Explanation{"unsupported", kind_problem, "This build or this database cannot do it.",
                 "Detail says what is missing."},
 

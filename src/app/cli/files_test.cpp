@@ -18,6 +18,7 @@
 namespace postrider::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
@@ -151,7 +152,7 @@ TEST(Dev, RunsEverythingOnOneFile) {
       break;
     std::this_thread::yield();
   }
-  EXPECT_THAT(events, ::testing::AllOf(HasSubstr("through-the-outbox"), HasSubstr("through-the-relay")));
+  EXPECT_THAT(events, AllOf(HasSubstr("through-the-outbox"), HasSubstr("through-the-relay")));
   const boost::json::value status = line.run({"status", "-o", "json"}).json();
   EXPECT_EQ(status.at("pairs").as_array().size(), 1U);
   child.signal(SIGTERM);
@@ -166,6 +167,23 @@ TEST(Dev, RunsEverythingOnOneFile) {
   std::ofstream(folder + "/postrider.toml", std::ios::app) << "nonsense = 1\n";
   test::ChildProcess again({test::program_path(), "dev", "--folder", folder});
   EXPECT_EQ(again.wait().value().code, 1);
+}
+
+TEST(Dev, AdvisesNothingToTryWhenThePortIsTaken) {
+  const test::TempDir dir;
+  test::ChildProcess first(
+      {test::program_path(), "dev", "--folder", dir.file("first"), "--listen", "127.0.0.1:0"});
+  const std::string line = first.read_until("postrider: on http://").value_or("");
+  const std::size_t at = line.find("127.0.0.1:");
+  ASSERT_NE(at, std::string::npos) << line;
+  const std::string address = line.substr(at, line.find_first_of(", ", at) - at);
+  const CommandLine::Said said =
+      CommandLine().run({"dev", "--folder", dir.file("second"), "--listen", address});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_EQ(said.out, "");
+  EXPECT_THAT(said.err, AllOf(HasSubstr("cannot listen on " + address), HasSubstr("--listen")));
+  first.signal(SIGTERM);
+  EXPECT_TRUE(first.wait().value().ok());
 }
 
 TEST(Dev, ARefusedAddressIsNotWrittenDown) {

@@ -188,6 +188,44 @@ TEST(Doctor, ADatabaseThatIsAwayOrNotThereIsAFinding) {
   EXPECT_EQ(line.run({"doctor"}).code, 1) << "no database is named";
 }
 
+TEST(Doctor, AdvisesNoSecondDatabaseBesideThatOfAConfiguration) {
+  const test::TempDir dir;
+  CommandLine line;
+  std::ofstream(dir.file("whole.toml")) << "[storage]\nurl = \"sqlite:" << dir.file("x.db") << "\"\n";
+  CommandLine::Said said = line.run({"doctor", "-c", dir.file("whole.toml")});
+  EXPECT_EQ(said.code, 1);
+  EXPECT_THAT(
+      said.out,
+      AllOf(HasSubstr("there is no file " + dir.file("x.db")), HasSubstr("the user that serve runs as"),
+            HasSubstr("postrider migrate -c " + dir.file("whole.toml")), Not(HasSubstr("--storage"))));
+  // Which file a relative path means depends on the folder: both are named.
+  line.folder = dir.path().string();
+  std::ofstream(dir.file("relative.toml")) << "[storage]\nurl = \"sqlite:x.db\"\n";
+  said = line.run({"doctor", "-c", dir.file("relative.toml")});
+  EXPECT_THAT(said.out, AllOf(HasSubstr("there is no file " + dir.file("x.db")),
+                              HasSubstr("go to that of serve"), Not(HasSubstr("--storage"))));
+  EXPECT_THAT(
+      line.run({"status", "-c", dir.file("relative.toml")}).err,
+      AllOf(HasSubstr("there is no such file in " + dir.path().string()), HasSubstr("write the whole path")));
+  EXPECT_FALSE(std::filesystem::exists(dir.file("x.db")));
+}
+
+TEST(Check, DoesNotNameItselfTwice) {
+  const test::TempDir dir;
+  const CommandLine::Said said = CommandLine().run({"check", "--storage", "sqlite:" + dir.file("none.db")});
+  EXPECT_EQ(said.code, 3);
+  EXPECT_THAT(said.out, StartsWith("POSTRIDER UNKNOWN - cannot open sqlite:"));
+}
+
+TEST(Doctor, AdvisesToEndATokenThatHasExpired) {
+  const test::TempDir dir;
+  std::ofstream(dir.file("p.toml")) << "[storage]\nurl = \"sqlite:" << dir.file("x.db")
+                                    << "\"\n[server]\ntoken-file = \"" << dir.file("tokens") << "\"\n";
+  std::ofstream(dir.file("tokens")) << "old viewer " << std::string(64, 'a') << " 2020-01-01T00:00:00Z\n";
+  EXPECT_THAT(CommandLine().run({"doctor", "-c", dir.file("p.toml")}).out,
+              HasSubstr("→ end each: postrider token revoke --file " + dir.file("tokens") + " --name NAME"));
+}
+
 TEST(Doctor, LooksAtTheFilesOfAConfiguration) {
   const test::TempDir dir;
   const test::TlsIdentity authority = test::TlsIdentity::authority("test");
@@ -288,7 +326,7 @@ TEST_P(CheckTest, WhatIsRetriedIsToldAndCountsByHowLongItWaits) {
       (backend() == "sqlite" ? "600000000" : "interval '10' minute"));
   const Said old = run({"check"});
   EXPECT_EQ(old.code, 1) << old.out;
-  EXPECT_THAT(old.out, AllOf(StartsWith("POSTRIDER WARNING - outbox: oldest event waits 6"),
+  EXPECT_THAT(old.out, AllOf(StartsWith("POSTRIDER WARNING - outbox: oldest event waits 10m"),
                              HasSubstr("1 tried and not taken, the last error: ")));
   EXPECT_THAT(run({"status"}).out,
               AllOf(::testing::ContainsRegex("oldest waits (10m|60)"),

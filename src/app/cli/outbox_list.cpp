@@ -13,7 +13,7 @@
 namespace postrider::cli {
 namespace {
 
-enum class Which { all, fresh, retry, done, dead };
+enum class Which { all, pending, fresh, retry, done, dead };
 
 struct ListOptions : AdminOptions {
   Which status = Which::all;
@@ -26,6 +26,9 @@ struct ListOptions : AdminOptions {
 OutboxSearch search_for(const ListOptions& options) {
   OutboxSearch search;
   switch (options.status) {
+    case Which::pending:
+      search.list = OutboxList::pending;
+      break;
     case Which::fresh:
       search.list = OutboxList::pending;
       search.status = EventStatus::fresh;
@@ -88,10 +91,15 @@ void add_outbox_list(CLI::App& outbox, Chosen& chosen) {
   auto options = std::make_shared<ListOptions>();
   CLI::App& command =
       *outbox.add_subcommand("list", "Which there are: by id, those that wait by when they are due");
-  command.add_option("--status", options->status, "NEW, RETRY, DONE or DEAD; without it all")
+  command
+      .add_option("--status", options->status,
+                  "PENDING (NEW and RETRY), NEW, RETRY, DONE or DEAD; without it all")
       ->type_name("STATUS")
-      ->transform(one_of<Which>(
-          {{"NEW", Which::fresh}, {"RETRY", Which::retry}, {"DONE", Which::done}, {"DEAD", Which::dead}}));
+      ->transform(one_of<Which>({{"PENDING", Which::pending},
+                                 {"NEW", Which::fresh},
+                                 {"RETRY", Which::retry},
+                                 {"DONE", Which::done},
+                                 {"DEAD", Which::dead}}));
   command.add_option("--type", options->type, "Of this type")->type_name("TYPE");
   command.add_option("--tenant", options->tenant, "Of this tenant")->type_name("ID");
   add_limit(command, *options);

@@ -35,6 +35,16 @@ void add_version_command(CLI::App& app, Chosen& chosen, const Build& build) {
   });
 }
 
+/// What --help calls a value is what the manual calls it.
+void name_values(CLI::App& app) {
+  for (CLI::Option* const option : app.get_options([](const CLI::Option*) { return true; })) {
+    for (const char* const type : {"INT", "UINT", "FLOAT"}) {
+      if (option->get_type_name() == type) option->type_name("NUMBER");
+    }
+  }
+  for (CLI::App* const one : app.get_subcommands([](const CLI::App*) { return true; })) name_values(*one);
+}
+
 }  // namespace
 
 std::string Build::text() const {
@@ -66,6 +76,7 @@ void add_all_commands(CLI::App& app, Chosen& chosen, const Build& build) {
   add_self_description(app, chosen, build.name());
   add_version_command(app, chosen, build);
   add_help_command(app, chosen);
+  name_values(app);
   app.footer(exit_codes_text());  // at the end: commands take over what is there when they are added
 }
 

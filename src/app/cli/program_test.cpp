@@ -334,6 +334,11 @@ TEST_F(ProgramTest, WhereACommandIsMissingItSaysWhichThereAre) {
               ::testing::StartsWith("postrider: it needs a command. Hint: there are demo, dev, serve, "));
 }
 
+TEST_F(ProgramTest, CallsNumbersAsTheManualDoes) {
+  const std::string help = CommandLine().run({"queue", "list", "--help"}).out;
+  EXPECT_THAT(help, ::testing::AllOf(HasSubstr("--limit NUMBER=100"), ::testing::Not(HasSubstr("INT"))));
+}
+
 TEST_F(ProgramTest, SaysItsVersionAsJson) {
   const CommandLine::Said said = CommandLine().run({"version", "-o", "json"});
   EXPECT_EQ(said.json().at("databases").at(0), "sqlite");

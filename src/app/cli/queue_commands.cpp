@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "app/api/counts_json.hpp"
+#include "app/api/json_values.hpp"
 #include "app/api/record_json.hpp"
 #include "app/cli/event_page.hpp"
 #include "app/cli/filter_options.hpp"
@@ -82,13 +83,45 @@ QueueFilter filter_of(const QueueCommandOptions& options) {
   return filter;
 }
 
+/// "mail OK; invoice FAILED: no printer", for a table; JSON keeps its shape.
+json::value handlers_text(const json::value& results) {
+  std::string text;
+  const auto text_of = [](const json::object& one, std::string_view name) -> std::string {
+    const json::value* const value = one.if_contains(json::string_view(name.data(), name.size()));
+    return value != nullptr && value->is_string() ? std::string(value->as_string()) : std::string();
+  };
+  if (!results.is_array()) return results;
+  for (const json::value& one : results.as_array()) {
+    const json::object& result = one.as_object();
+    const std::string error = text_of(result, "error");
+    text += (text.empty() ? "" : "; ") + text_of(result, "handler") + " " + text_of(result, "result") +
+            (error.empty() ? "" : ": " + error);
+  }
+  return json::value(text);
+}
+
+/// As `handlers_text`, where there is a table to be read.
+json::object for_format(Format format, json::object one) {
+  json::value* const results = one.if_contains("results");
+  if (format == Format::table && results != nullptr) *results = handlers_text(*results);
+  return one;
+}
+
 int print_queue_counts(Storage& storage, const QueueCommandOptions& options) {
   QueueAdmin admin(storage);
   const QueueFilter filter = filter_of(options);
   json::object counts = api::counts_json(admin.counts(filter));
   json::object attempts;
   for (const auto& [number, events] : admin.attempts(filter)) attempts[std::to_string(number)] = events;
-  counts["attempts"] = std::move(attempts);
+  if (options.format == Format::table) {
+    std::string text;
+    for (const auto& one : attempts) {
+      text += (text.empty() ? "" : ", ") + std::string(one.key()) + ": " + api::serialized(one.value());
+    }
+    counts["attempts"] = text;
+  } else {
+    counts["attempts"] = std::move(attempts);
+  }
   print_object(std::cout, options.format, counts, colour_wanted());
   return 0;
 }
@@ -127,11 +160,12 @@ int show_queued(Storage& storage, const QueueCommandOptions& options) {
     }
     json::object one = api::whole_json(*record);
     one["results"] = api::results_json(results);
-    print_event(std::cout, options.format, one, colour_wanted());
+    print_event(std::cout, options.format, for_format(options.format, std::move(one)), colour_wanted());
     return 0;
   }
   if (const std::optional<LogEntry> entry = EventLog(storage).find(id)) {
-    print_event(std::cout, options.format, api::whole_json(*entry), colour_wanted());
+    print_event(std::cout, options.format, for_format(options.format, api::whole_json(*entry)),
+                colour_wanted());
     return 0;
   }
   throw Error(ErrorCode::invalid_argument, "cannot find " + std::to_string(options.id),
@@ -154,7 +188,9 @@ int print_log(Storage& storage, const QueueCommandOptions& options) {
   LogSeq after{options.after};
   for (std::size_t left = options.limit; left > 0;) {
     const LogPage page = log.read(after, std::min(left, queue_page), filter);
-    for (const LogEntry& entry : page.entries) table.add(api::brief_json(entry));
+    for (const LogEntry& entry : page.entries) {
+      table.add(for_format(options.format, api::brief_json(entry)));
+    }
     left -= page.entries.size();
     if (page.scanned_to == after) break;
     after = page.scanned_to;

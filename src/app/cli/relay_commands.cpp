@@ -230,7 +230,7 @@ void add_relay_commands(CLI::App& app, Chosen& chosen) {
   }
   auto options = std::make_shared<PairOptionsOfCommand>();
   CLI::App& rewind = add_pair_command(topics, "rewind", "Publish next what is behind a position", options);
-  rewind.add_option("--to", options->position, "The position; 0 is the beginning")
+  rewind.add_option("--to,--position", options->position, "The position; 0 is the beginning")
       ->required()
       ->check(not_negative());
   rewind.add_flag("--all", options->all, "All pairs");

@@ -6,11 +6,13 @@
 #include <iostream>
 #include <utility>
 
+#include "app/cli/daemon_log.hpp"
 #include "app/cli/last_resort.hpp"
 #include "app/cli/service_manager.hpp"
 #include "app/cli/signals.hpp"
 #include "app/daemon/daemon.hpp"
 #include "app/daemon/dashboard.hpp"
+#include "app/daemon/refusals.hpp"
 #include "core/what_of.hpp"
 #include "core/wording.hpp"
 
@@ -124,11 +126,13 @@ int end_of(Daemon& daemon, const LogCallback& log) {
 
 }  // namespace
 
-int run_daemon(config::DaemonConfig config, const RunOptions& options) {
+int run_daemon(const config::DaemonConfig& config, const RunOptions& options) {
   const Signals signals;
-  const LogCallback log = log_to_stderr(config.log_level);
-  Daemon daemon(std::move(config), log);
+  const LogCallback log = daemon_log(config.log_level);
+  const std::unique_ptr<Daemon> made = daemon::make_daemon(config, log);
+  Daemon& daemon = *made;
   daemon.start();
+  if (!options.greeting.empty()) std::cout << options.greeting << std::flush;
   daemon.await_first_attempt(usual_start);
   if (daemon.failure() == nullptr) {
     std::cout << "postrider: " << options.what << ' ' << daemon.url() << ", storage "

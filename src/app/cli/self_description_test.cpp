@@ -376,6 +376,8 @@ TEST(Explain, KnowsEveryCodeThatTheApiAnswersWith) {
 
 TEST(Explain, ExplainsAndNamesTheNearest) {
   CommandLine line;
+  EXPECT_THAT(line.run({"explain", "E"}).err, HasSubstr("Hint: postrider explain lists them all"))
+      << "0 is as near as any";
   const CommandLine::Said timeout = line.run({"explain", "timeout"});
   EXPECT_EQ(timeout.code, 0);
   EXPECT_THAT(timeout.out,

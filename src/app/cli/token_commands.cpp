@@ -112,7 +112,13 @@ void add_change(CLI::App& command, Chosen& chosen, const std::shared_ptr<TokenOp
   add_admin_options(command, *options);
   chosen.changes[&command] = {
       .open = [options] { return open_for(*options); },
-      .named = [options] { return !options->storage.empty() || !options->config.empty(); }};
+      .named = [options] { return !options->storage.empty() || !options->config.empty(); },
+      .absent =
+          [options] {
+            const Database database = resolve(*options);
+            // Whoever writes a URL means one that is there.
+            return database.from_config && is_absent(database);
+          }};
   when_chosen(command, chosen, options, [run, &change = chosen.change](const TokenOptions& given) {
     change.begin();
     return run(given);

@@ -310,8 +310,8 @@ DaemonConfig parse_config_of(std::string table, std::string_view text, const std
   return read_all(std::move(source)).config;
 }
 
-void refuse_sinks(std::span<const Error> errors) {
-  throw_all("the sinks are refused", errors);
+void refuse_all(std::span<const Error> errors) {
+  throw_all("the configuration is refused", errors);
 }
 
 std::vector<std::string> changed_options(const std::vector<Effective>& before,

@@ -127,8 +127,8 @@ struct ReadConfig {
 [[nodiscard]] DaemonConfig parse_config_of(std::string table, std::string_view text, const std::string& name,
                                            const char* const* environment = nullptr);
 
-/// Throws what sinks have refused when they were made: all of it. Nothing when they have not.
-void refuse_sinks(std::span<const Error> errors);
+/// Throws what was refused when the parts were made: all of it. Nothing when it was nothing.
+void refuse_all(std::span<const Error> errors);
 
 /// Of two readings of a configuration, the options that differ: "relay.workers".
 [[nodiscard]] std::vector<std::string> changed_options(const std::vector<Effective>& before,

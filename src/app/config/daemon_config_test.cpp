@@ -115,7 +115,7 @@ TEST(DaemonConfig, RefusesWhatDoesNotFitTogether) {
               HasSubstr("there is no sink 'LogPublisher'"))
       << "it is a publisher of the relay";
   EXPECT_THAT(refusal(storage + "[[outbox.routes]]\ntype = \"T\"\n"),
-              HasSubstr("line 3: outbox.routes[0].sink"));
+              HasSubstr("line 3: sink of [[outbox.routes]] is refused"));
   EXPECT_THAT(refusal(storage + "[relay.topics.t]\nrequired-tags = [\"a\"]\n"),
               HasSubstr("a topic without publishers"));
   EXPECT_THAT(refusal(storage + "[sinks.x]\npath = \"y\"\n"),
@@ -182,7 +182,7 @@ TEST(DaemonConfig, SaysAllThatIsWrongAtOnce) {
                                "  p.toml, line 4: server.metrics cannot be '1': it must be true or false\n"
                                "  p.toml, line 5: there is no option 'dashbord' in [server]. Hint: did you "
                                "mean dashboard?\n"
-                               "  storage.url is refused: it is missing. Hint: write url = "
+                               "  p.toml: storage.url is refused: it is missing. Hint: write url = "
                                "\"sqlite:postrider.db\" or postgresql://… below [storage]"));
   EXPECT_THAT(refusal("[storage]\nurl = \"${file:/no/such}\"\n"), Not(HasSubstr("it is missing")));
   std::string many = storage;

@@ -14,13 +14,13 @@
 #include "app/daemon/dashboard.hpp"
 #include "app/daemon/management.hpp"
 #include "app/daemon/overview_api.hpp"
+#include "app/daemon/refusals.hpp"
 #include "app/http/listen_address.hpp"
 #include "app/http/static_body.hpp"
 #include "core/option_check.hpp"
 #include "core/what_of.hpp"
 #include "core/without_prefix.hpp"
 #include "postrider/error.hpp"
-#include "postrider/open.hpp"
 
 namespace postrider::daemon {
 namespace {
@@ -30,35 +30,10 @@ using config::DaemonConfig;
 
 constexpr Duration ready_timeout = std::chrono::seconds{3};
 
-/// What is wrong with an option is told with the line that it stands in.
-template <class Run>
-auto placed(const DaemonConfig& config, const std::string& option, const Run& run) {
-  try {
-    return run();
-  } catch (const Error& error) {
-    const auto place = config.places.find(option);
-    if (place == config.places.end()) throw;
-    throw Error(error.code(), place->second + ": " + option + " is refused", without_prefix(error.what()));
-  }
-}
-
-std::unique_ptr<Storage> open_storage(const DaemonConfig& config, const LogCallback& log) {
-  StorageOptions options = config.storage.options;
-  // What a client has been told to send again may still get through: longer than a request takes.
-  options.io_timeout = std::max<Duration>(options.io_timeout, 2 * config.server.request_timeout);
-  options.log = log;
-  return placed(config, "storage.url", [&] { return open(config.storage.url, options); });
-}
-
 /// A node without a name is called by its host and process, everywhere.
 DaemonConfig with_node_name(DaemonConfig config) {
   if (config.node_name.empty()) config.node_name = process_name();
   return config;
-}
-
-http::ListenAddress listen_address(const DaemonConfig& config) {
-  const bool guarded = !config.server.tls_certificate.empty() && !config.server.token_file.empty();
-  return placed(config, "server.listen", [&] { return http::parse_listen(config.server.listen, guarded); });
 }
 
 /// What needs no database, before one is made.
@@ -92,9 +67,7 @@ Daemon::Daemon(DaemonConfig config, LogCallback log)
       live_([this] { return api::serialized(overview()); }, Clock::system()),
       spill_(config_.spill.folders, Clock::system()) {
   const http::ListenAddress address = listen_address(config_);
-  if (!config_.server.token_file.empty()) {
-    placed(config_, "server.token-file", [&] { load_tokens(config_.server.token_file); });
-  }
+  if (!config_.server.token_file.empty()) access_.use(tokens_of(config_));
   if (config_.eventlog.enabled) {
     event_log_.emplace(
         *storage_,

@@ -30,27 +30,75 @@ bool names(std::string_view message, std::string_view option) {
   }
 }
 
+/// The same as it stands in the table: "kafka.acks" is told of as 'acks', "timeout-ms" as timeout.
+bool names_as(std::string_view message, std::string_view option) {
+  const std::size_t dot = option.find('.');
+  for (const std::string_view unit : {"-ms", "-seconds"}) {
+    if (option.ends_with(unit) && names(message, option.substr(0, option.size() - unit.size()))) return true;
+  }
+  return names(message, option) ||
+         (dot != std::string_view::npos && names(message, "'" + std::string(option.substr(dot + 1)) + "'"));
+}
+
 /// The line of the option that the message names, or that of the sink's table.
 std::string place_of(const config::SinkConfig& config, std::string_view message) {
   std::string_view option;
   std::string place = config.where;
   for (const auto& [name, where] : config.places) {
-    if (name == "type" || name.size() <= option.size() || !names(message, name)) continue;
+    if (name == "type" || name.size() <= option.size() || !names_as(message, name)) continue;
     option = name;
     place = where;
   }
   return place;
 }
 
+/// What sinks say to those who set their options in C++, for those who set them in a file:
+/// "NatsSinkOptions::tls_cert" is tls-cert. Where the file's name stands before it, that is enough.
+std::string in_words_of_a_file(std::string_view message) {
+  std::string said(message);
+  for (const std::string_view owner : {"SinkOptions::", "SinkLimits::"}) {
+    for (std::size_t at = said.find(owner); at != std::string::npos; at = said.find(owner, at)) {
+      std::size_t begin = at;
+      while (begin > 0 && is_word(said[begin - 1])) --begin;
+      std::size_t end = at + owner.size();
+      while (end < said.size() && is_word(said[end])) ++end;
+      const std::string_view before = std::string_view(said).substr(0, begin);
+      if (before.ends_with(" (") && said.compare(end, 1, ")") == 0) {
+        said.erase(begin - 2, end + 1 - (begin - 2));
+      } else if (before.ends_with(", ")) {
+        said.erase(begin - 2, end - (begin - 2));
+      } else {
+        std::replace(said.begin() + static_cast<std::ptrdiff_t>(begin),
+                     said.begin() + static_cast<std::ptrdiff_t>(end), '_', '-');
+        said.erase(begin, at + owner.size() - begin);
+      }
+      at = 0;
+    }
+  }
+  return said;
+}
+
 /// What a sink refuses is told with its name, and where that stands.
 Error refusal_of(const config::SinkConfig& config, const Error& error) {
-  const std::string_view message = without_prefix(error.what());
+  const std::string message = in_words_of_a_file(without_prefix(error.what()));
   const std::string place = place_of(config, message);
   return {error.code(), (place.empty() ? "" : place + ": ") + "sinks." + config.name + " is refused",
           message};
 }
 
 }  // namespace
+
+std::vector<Error> refused_sinks(const std::vector<config::SinkConfig>& configs) {
+  std::vector<Error> refused;
+  for (const config::SinkConfig& config : configs) {
+    try {
+      (void)config.make([](LogLevel, std::string_view) {});
+    } catch (const Error& error) {
+      refused.push_back(refusal_of(config, error));
+    }
+  }
+  return refused;
+}
 
 SinkSet::SinkSet(const std::vector<config::SinkConfig>& configs, const LogCallback& log) : log_(log) {
   std::vector<Error> refused;
@@ -61,7 +109,7 @@ SinkSet::SinkSet(const std::vector<config::SinkConfig>& configs, const LogCallba
       refused.push_back(refusal_of(config, error));
     }
   }
-  config::refuse_sinks(refused);
+  config::refuse_all(refused);
 }
 
 SinkSet::~SinkSet() {

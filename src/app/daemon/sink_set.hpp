@@ -12,6 +12,9 @@
 
 namespace postrider::daemon {
 
+/// What sinks refuse when they are made, each with its line. For who was refused one of them.
+[[nodiscard]] std::vector<Error> refused_sinks(const std::vector<config::SinkConfig>& configs);
+
 /// The receivers of a configuration by name. They connect when they are first needed.
 class SinkSet {
  public:

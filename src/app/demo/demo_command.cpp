@@ -132,7 +132,8 @@ void add_demo_command(CLI::App& app, Chosen& chosen) {
       "demo", "Show everything on embedded SQLite, with the dashboard; on a terminal until Ctrl-C");
   command.add_option("--listen", options->listen, "Of the dashboard; by default a free port of loopback")
       ->type_name("ADDRESS:PORT");
-  command.add_option("--seconds", options->seconds, "How long the shop of the first chapter is open")
+  command
+      .add_option("--seconds", options->seconds, "How long the shop of the first chapter is open, 5 to 600")
       ->check(between(5, 600))
       ->capture_default_str();
   command.add_flag("--once", options->once, "End after the last chapter, also on a terminal");

@@ -134,7 +134,10 @@ class Server::Impl {
     if (error) fail({});
     acceptor_.set_option(net::socket_base::reuse_address(true), error);
     acceptor_.bind(endpoint, error);
-    if (error) fail("another program may have the port; choose another one");
+    if (error)
+      fail(
+          "another program may have the port; choose another one, with server.listen in the configuration or "
+          "--listen");
     acceptor_.listen(net::socket_base::max_listen_connections, error);
     if (error) fail({});
     port_ = acceptor_.local_endpoint().port();

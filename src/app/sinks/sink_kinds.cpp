@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "app/sinks/kind.hpp"
@@ -14,6 +16,18 @@ namespace {
 
 using config::Section;
 using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+/// It may come, as one that is mounted; but mostly the path is misspelt, and the first event would tell.
+void warn_of_missing_folder(const FileSinkOptions& options, const LogCallback& log) {
+  std::error_code error;
+  const fs::path folder = fs::absolute(options.path, error).parent_path();
+  if (error || fs::is_directory(folder, error)) return;
+  log(LogLevel::warning, "postrider: sink '" + options.name + "' cannot write to " + options.path +
+                             ": there is no folder " + folder.string() +
+                             "; its events wait until there is. Hint: mkdir -p " + folder.string() +
+                             ", or is the path right?");
+}
 
 Make read_file(Section& section, const Common& common) {
   FileSinkOptions options;
@@ -26,7 +40,10 @@ Make read_file(Section& section, const Common& common) {
       .flag("sync", options.sync)
       .finish();
   if (options.path.empty()) section.refuse("path", "it is missing", "write path = \"events.jsonl\"");
-  return make_by(file_sink, std::move(options));
+  return [make = make_by(file_sink, options), options](const LogCallback& log) {
+    warn_of_missing_folder(options, log);
+    return make(log);
+  };
 }
 
 struct Kind {

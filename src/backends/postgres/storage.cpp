@@ -67,7 +67,11 @@ std::string redacted(std::string_view url) {
     // libpq quotes the part that it cannot read, which may be the password.
     std::string why = message == nullptr ? "out of memory" : message;
     PQfreemem(message);
-    why.erase(std::min(why.find('"'), why.size()));
+    if (url.find("://") == std::string_view::npos) {
+      why = "'//' is missing behind its scheme";
+    } else if (const std::size_t quote = why.find('"'); quote != std::string::npos) {
+      why.replace(quote, std::string::npos, "\"…\" (not shown: it may be the password)");
+    }
     throw Error(ErrorCode::invalid_argument, "cannot read the PostgreSQL URL", why, url_form);
   }
   std::string user;

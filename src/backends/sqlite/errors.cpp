@@ -98,8 +98,9 @@ Error to_open_error(const std::string& name, const std::string& path, std::strin
   const std::string what = "cannot open " + name;
   std::error_code ignored;  // a question that cannot be answered leaves SQLite's own word
   const std::filesystem::path file(path);
-  const std::filesystem::path folder =
-      file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
+  // Whole: which folder a relative path means depends on who says it.
+  const std::filesystem::path whole = std::filesystem::absolute(file, ignored);
+  const std::filesystem::path folder = (whole.empty() ? file : whole).parent_path();
   const std::string directory = "directory " + folder.string();
   const int primary = code & 0xff;
   if (primary == SQLITE_NOTADB || primary == SQLITE_CORRUPT) {

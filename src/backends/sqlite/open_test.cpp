@@ -120,6 +120,12 @@ TEST_F(SqliteOpen, ADirectoryThatIsNotWritable) {
                       dir_.path().string() + " is not writable. Hint: choose another path or chmod u+w it");
 }
 
+TEST_F(SqliteOpen, TheFolderOfARelativePathIsNamedAsAWhole) {
+  EXPECT_THAT(error_of("sqlite:no-such-folder/x.db").what(),
+              HasSubstr("directory " + (std::filesystem::current_path() / "no-such-folder").string() +
+                        " does not exist"));
+}
+
 TEST_F(SqliteOpen, ADirectoryThatTakesNoFilesWhateverItsPermissionsSay) {
   const Error error = error_of("sqlite:/proc/x.db");
   EXPECT_EQ(error.code(), ErrorCode::unavailable);

@@ -180,12 +180,13 @@ TEST_F(LoggerFile, WhatIsWrongIsRefusedWithItsLine) {
   EXPECT_THAT(refusal("[eventlog.async]\nbatch-size = 1.5\n"), HasSubstr("line 2"));
   EXPECT_THAT(refusal("[eventlog.async]\nspillover-path = false\n"),
               HasSubstr("line 2: eventlog.async.spillover-path cannot be false: it must be a text"));
-  EXPECT_THAT(refusal("[eventlog.async]\nbatch-size = [1, 2]\n"), HasSubstr("'batch-size[0]'"));
+  EXPECT_THAT(refusal("[eventlog.async]\nbatch-size = [1, 2]\n"),
+              HasSubstr("the option 'batch-size' in [eventlog.async] is no list"));
   EXPECT_THAT(refusal("title = \"x\"\neventlog = 3\n"),
               AllOf(HasSubstr("line 2: eventlog cannot be 3: it must be a table"), HasSubstr("[eventlog]")));
   EXPECT_THAT(refusal("eventlog = [3]\n"), HasSubstr("line 1: eventlog[0] cannot be 3"));
   EXPECT_THAT(refusal("[[eventlog]]\nenabled = true\n"),
-              HasSubstr("line 1: there is no table 'eventlog[0]'"));
+              HasSubstr("line 1: [[eventlog]] is refused. Hint: write it as [eventlog]"));
   EXPECT_THAT(refusal("[eventlog.async]\nbatch-size 1\n"), HasSubstr("line 2: column "));
 }
 

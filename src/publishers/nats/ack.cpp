@@ -59,7 +59,9 @@ Ack refusal_of(int code, std::string_view description) {
       }
       break;
     case no_stream:
-      return {.reason = "there is no such stream. Hint: make it, or set create_stream"};
+      return {.reason =
+                  "there is no such stream. Hint: make it, or let it be made: "
+                  "create_stream, in a configuration create-stream = true"};
     case no_jetstream:
     case no_jetstream_for_account:
       return {

@@ -116,7 +116,7 @@ class NatsSink final : public Sink {
       } else if (status == NATS_NO_RESPONDERS) {
         batch.one_failed("no stream takes the subject. Hint: make the stream '" + options_.stream +
                          "' with the subjects " + nats::subjects_of(options_.subject) +
-                         ", or set create_stream");
+                         ", or let it be made: create_stream, in a configuration create-stream = true");
       } else if (status != NATS_TIMEOUT) {
         throw Lost{nats::text_of(status)};
       }
@@ -215,7 +215,10 @@ std::shared_ptr<Sink> nats_sink(NatsSinkOptions options) {
   nats::Settings settings = nats::parse_url(options.url);
   settings.tls = settings.tls || options.tls;
   if (settings.tls && options.tls_cert.empty() != options.tls_key.empty()) {
-    check.refuse("tls_cert", "without tls_key, or the reverse", "given together with it");
+    check.refuse(
+        "tls_cert",
+        options.tls_cert.empty() ? "nothing, with a key" : "'" + options.tls_cert + "' without a key",
+        "given together with its key, and without one not at all");
   }
   if (!settings.tls && !(options.tls_ca.empty() && options.tls_cert.empty() && options.tls_key.empty())) {
     check.refuse("tls", "false", "true when there are certificates");

@@ -178,7 +178,7 @@ class WebhookSink final : public Sink {
   PublishResult what_stopped(const Batch& batch, std::size_t count) const {
     if (batch.failed == count) {
       return batch.verdict.kind == WebhookVerdict::Kind::refused
-                 ? PublishResult::refused(count, origin_ + " refuses it: " + batch.verdict.why)
+                 ? PublishResult::refused(count, origin_ + ": " + batch.verdict.why)
                  : PublishResult::unclear(count, origin_ + " fails with it: " + batch.verdict.why);
     }
     if (closed_) return PublishResult::unavailable(count, "'" + name() + "' is closed");
