@@ -50,9 +50,11 @@ std::unique_ptr<Storage> open_storage(const DaemonConfig& config, const LogCallb
   return placed(config, "storage.url", [&] { return open(config.storage.url, options); });
 }
 
-/// A node without a name is called by its host and process, everywhere.
-DaemonConfig with_node_name(DaemonConfig config) {
+/// With what is not asked for: a node without a name is called by its host and process, everywhere, and the
+/// relay's end takes no longer than the server's.
+DaemonConfig completed(DaemonConfig config) {
   if (config.node_name.empty()) config.node_name = process_name();
+  config.relay.options.stop_timeout = config.server.drain_timeout;
   return config;
 }
 
@@ -81,7 +83,7 @@ std::string no_answer_of(const Storage& storage) {
 }  // namespace
 
 Daemon::Daemon(DaemonConfig config, LogCallback log)
-    : config_(with_node_name(checked(std::move(config)))),
+    : config_(completed(checked(std::move(config)))),
       log_(guarded(std::move(log))),
       storage_(open_storage(config_, log_)),
       sinks_(config_.sinks, log_),
