@@ -58,6 +58,17 @@ DaemonConfig completed(DaemonConfig config) {
   return config;
 }
 
+/// What can be meant, and mostly is not.
+void warn_of(const DaemonConfig& config, const LogCallback& log) {
+  if (!config.outbox.enabled || !config.outbox.routes.empty()) return;
+  log(LogLevel::warning,
+      std::string("postrider: [outbox] is enabled and has no route: ") +
+          (config.outbox.unrouted_is_dead ? "every event of the outbox becomes a dead letter"
+                                          : "every event of the outbox is forgotten, and goes nowhere") +
+          ". Hint: add [[outbox.routes]] with a sink, or write enabled = false where another program "
+          "delivers");
+}
+
 http::ListenAddress listen_address(const DaemonConfig& config) {
   const bool guarded = !config.server.tls_certificate.empty() && !config.server.token_file.empty();
   return placed(config, "server.listen", [&] { return http::parse_listen(config.server.listen, guarded); });
@@ -98,6 +109,7 @@ Daemon::Daemon(DaemonConfig config, LogCallback log)
     placed(config_, "server.token-file", [&] { load_tokens(config_.server.token_file); });
   }
   if (config_.eventlog.enabled) {
+  warn_of(config_, log_);
     event_log_.emplace(
         *storage_,
         api::EventLogApiOptions{

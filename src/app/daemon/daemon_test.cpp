@@ -132,6 +132,20 @@ TEST_P(DaemonTest, IsNotReadyWhenEventsOfClientsCannotBeStored) {
   EXPECT_EQ(ask(*daemon, "GET", "/readyz").status, 503) << "the database answers, and takes nothing";
 }
 
+TEST_P(DaemonTest, AnOutboxWithoutRoutesIsWarnedOf) {
+  const auto told = [&](const std::string& more) {
+    LogLines log;
+    (void)make_daemon(config(more), log.callback());
+    return std::pair(log.with("has no route: every event of the outbox becomes a dead letter. Hint: "),
+                     log.with("has no route"));
+  };
+  EXPECT_EQ(told("[outbox]\nenabled = true\n"), (std::pair<std::ptrdiff_t, std::ptrdiff_t>(1, 1)));
+  EXPECT_EQ(told("[outbox]\nenabled = true\nunrouted = \"done\"\n"),
+            (std::pair<std::ptrdiff_t, std::ptrdiff_t>(0, 1)));
+  EXPECT_EQ(told("[outbox]\nenabled = true\n[[outbox.routes]]\nsink = \"out\"\n").second, 0);
+  EXPECT_EQ(told("").second, 0);
+}
+
 TEST_P(DaemonTest, ASinkOfTheRelayThatHangsHoldsTheEndUpForTheDrainTimeoutAlone) {
   const test::SilentPeer peer;
   std::string text =
