@@ -106,7 +106,7 @@ Daemon::Daemon(DaemonConfig config, LogCallback log)
       spill_(config_.spill.folders, Clock::system()) {
   const http::ListenAddress address = listen_address(config_);
   if (!config_.server.token_file.empty()) {
-    placed(config_, "server.token-file", [&] { load_tokens(config_.server.token_file); });
+    access_.use(placed(config_, "server.token-file", [&] { return tokens_of(config_.server.token_file); }));
   }
   if (config_.eventlog.enabled) {
   warn_of(config_, log_);
@@ -223,8 +223,17 @@ json::object Daemon::overview() {
   return overview_json(input);
 }
 
-void Daemon::load_tokens(const std::string& path) {
-  access_.use(api::read_tokens(path));
+std::vector<api::TokenRecord> Daemon::tokens_of(const std::string& path) const {
+  std::vector<api::TokenRecord> tokens = api::read_tokens(path);
+  const TimePoint now = Clock::system().now();
+  const auto good = [&](const api::TokenRecord& one) { return !one.expires || *one.expires > now; };
+  if (std::none_of(tokens.begin(), tokens.end(), good)) {
+    log_(LogLevel::warning,
+         "postrider: " + path + " has " + (tokens.empty() ? "no token" : "no token whose time is not over") +
+             ": everybody is refused with a 401. Hint: make one by postrider token create, "
+             "then send SIGHUP");
+  }
+  return tokens;
 }
 
 void Daemon::start() {
@@ -383,10 +392,13 @@ http::Response Daemon::ready_response(const http::Request& request) {
 
 void Daemon::reload(const DaemonConfig& config) {
   server_->reload_tls();
-  // A server that others can reach never loses its tokens by an edited file.
-  if (!config.server.token_file.empty()) load_tokens(config.server.token_file);
+  if (tokens) access_.use(std::move(tokens));
   sinks_.revive();
   engines_.revive();
 }
 
 }  // namespace postrider::daemon
+  // A server that others can reach never loses its tokens by an edited file. Read first, taken over last:
+  // what fails leaves both tokens and certificate as they were.
+  std::optional<std::vector<api::TokenRecord>> tokens;
+  if (!config.server.token_file.empty()) tokens = tokens_of(config.server.token_file);
