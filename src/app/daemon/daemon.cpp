@@ -102,14 +102,15 @@ Daemon::Daemon(DaemonConfig config, LogCallback log)
       figures_(*storage_, config_.storage.options.schema, metrics_, Clock::system()),
       access_(Clock::system()),
       store_(*storage_, {.metrics = &metrics_, .log = log_}),
+      write_trouble_(Clock::system()),
       live_([this] { return api::serialized(overview()); }, Clock::system()),
       spill_(config_.spill.folders, Clock::system()) {
   const http::ListenAddress address = listen_address(config_);
   if (!config_.server.token_file.empty()) {
     access_.use(placed(config_, "server.token-file", [&] { return tokens_of(config_.server.token_file); }));
   }
-  if (config_.eventlog.enabled) {
   warn_of(config_, log_);
+  if (config_.eventlog.enabled) {
     event_log_.emplace(
         *storage_,
         api::EventLogApiOptions{
@@ -186,8 +187,11 @@ void Daemon::add_routes(http::Router& router) {
               .handler = http::static_body(std::string(api::openapi_yaml()), "application/yaml")});
   // Who asks is told at once of what is known, instead of waiting for a connection.
   const auto storage = [this]() -> Storage* { return ready() && !known_away() ? storage_.get() : nullptr; };
-  const api::ApiHost host{
-      .access = &access_, .storage = storage, .audit = api::audit_writer(storage, log_), .log = log_};
+  const api::ApiHost host{.access = &access_,
+                          .storage = storage,
+                          .audit = api::audit_writer(storage, log_),
+                          .log = log_,
+                          .write_failed = [this](const Error& error) { write_trouble_.failed(error); }};
   mount(router,
         management_routes({.relay = [this] { return engines_.relay(); },
                            .outbox = [this] { return engines_.outbox(); },
@@ -348,6 +352,7 @@ bool Daemon::known_away() const {
 
 http::Response Daemon::ready_response(const http::Request& request) {
   bool database = false;
+  bool takes_writes = false;
   bool all = false;
   std::string why = phase_text();
   if (ready() && known_away()) {
@@ -357,8 +362,11 @@ http::Response Daemon::ready_response(const http::Request& request) {
       storage_->ping();
       database = true;
       // A database that answers may still take nothing: it is read-only, or full.
-      all = !event_log_ || !event_log_->failing();
-      why = all ? "ready" : "the events that clients send cannot be stored";
+      all = !write_trouble_.fresh() && (!event_log_ || !event_log_->failing());
+      why = all ? "ready" : "the database answers, and does not store what clients send";
+      // What only our own engines have met keeps nobody from asking.
+      const std::shared_ptr<const Figures> figures = figures_.latest();
+      takes_writes = all && (figures == nullptr || !figures->refuses_writes);
     } catch (const Error& error) {
       log_(LogLevel::warning, "postrider: not ready: " + what_of(error));
       why = no_answer_of(*storage_);
@@ -381,6 +389,7 @@ http::Response Daemon::ready_response(const http::Request& request) {
       {{"status", all ? "ready" : "not-ready"},
        {"phase", why},
        {"database", database},
+       {"takesWrites", takes_writes},
        {"storage", storage_->name()},
        {"relay", config_.relay.enabled},
        {"outbox", config_.outbox.enabled},
@@ -391,6 +400,10 @@ http::Response Daemon::ready_response(const http::Request& request) {
 }
 
 void Daemon::reload(const DaemonConfig& config) {
+  // A server that others can reach never loses its tokens by an edited file. Read first, taken over last:
+  // what fails leaves both tokens and certificate as they were.
+  std::optional<std::vector<api::TokenRecord>> tokens;
+  if (!config.server.token_file.empty()) tokens = tokens_of(config.server.token_file);
   server_->reload_tls();
   if (tokens) access_.use(std::move(tokens));
   sinks_.revive();
@@ -398,7 +411,3 @@ void Daemon::reload(const DaemonConfig& config) {
 }
 
 }  // namespace postrider::daemon
-  // A server that others can reach never loses its tokens by an edited file. Read first, taken over last:
-  // what fails leaves both tokens and certificate as they were.
-  std::optional<std::vector<api::TokenRecord>> tokens;
-  if (!config.server.token_file.empty()) tokens = tokens_of(config.server.token_file);

@@ -93,6 +93,7 @@ class Daemon {
   FigureBoard figures_;
   api::Access access_;
   EventStore store_;
+  api::WriteTrouble write_trouble_;
   LiveFeed live_;
   SpillBoard spill_;
   const SteadyPoint started_ = Clock::system().steady_now();

@@ -132,6 +132,23 @@ TEST_P(DaemonTest, IsNotReadyWhenEventsOfClientsCannotBeStored) {
   EXPECT_EQ(ask(*daemon, "GET", "/readyz").status, 503) << "the database answers, and takes nothing";
 }
 
+TEST_P(DaemonTest, IsNotReadyWhenTheDatabaseAnswersAndDoesNotTakeWhatClientsPublish) {
+  const auto daemon = make_daemon(config(""));
+  daemon->start();
+  ASSERT_TRUE(eventually([&] { return daemon->ready(); }));
+  EXPECT_THAT(ask(*daemon, "GET", "/readyz?verbose").body, HasSubstr("\"takesWrites\":true"));
+  failpoints::plan("outbox.insert.after=throw");
+  const std::string event = R"({"type":"T","payload":{}})";
+  EXPECT_EQ(SocketClient(daemon->port()).ask("POST", "/api/events", event).value().status, 503);
+  failpoints::clear();
+  const HttpAnswer ready = ask(*daemon, "GET", "/readyz");
+  EXPECT_EQ(ready.status, 503);
+  EXPECT_THAT(ready.body, HasSubstr("does not store what clients send"));
+  const HttpAnswer verbose = ask(*daemon, "GET", "/readyz?verbose");
+  EXPECT_EQ(verbose.status, 503);
+  EXPECT_THAT(verbose.body, HasSubstr("\"database\":true,\"takesWrites\":false"));
+}
+
 TEST_P(DaemonTest, AnOutboxWithoutRoutesIsWarnedOf) {
   const auto told = [&](const std::string& more) {
     LogLines log;
