@@ -58,7 +58,8 @@ class Query {
   std::vector<QueryItem> items_;
 };
 
-/// An append fails when an event that matches `query` stands behind `after` (not given: anywhere).
+/// An append fails when an event that matches `query` stands behind `after` (not given: anywhere). An `after`
+/// beyond the store's last position, which no read has given, is refused: it would guard nothing.
 struct AppendCondition {
   Query query = Query::all();
   std::optional<Position> after{};

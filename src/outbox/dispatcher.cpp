@@ -53,6 +53,7 @@ OutboxDispatcher::OutboxDispatcher(OutboxStore& store, ListenerRegistry& listene
       completer_(completer),
       in_flight_(in_flight),
       options_(std::move(options)),
+      deaths_(options_.log, *options_.clock),
       queues_{Ring<OutboxItem>(options_.hot_capacity), Ring<OutboxItem>(options_.cold_capacity)},
       copies_(in_flight),
       hot_room_(options_.hot_capacity, options_.hot_bytes),
@@ -333,8 +334,7 @@ void OutboxDispatcher::process(OutboxItem event) {
       break;
     case Completion::Kind::dead:
       options_.metrics->increment_dispatch_dead();
-      options_.log(LogLevel::error, "postrider: event " + event.id().str() + " of type " +
-                                        event.event->type() + " is dead: " + completion.error);
+      deaths_.died(*event.event, completion.error);
       break;
     default:
       options_.metrics->increment_dispatch_failure();

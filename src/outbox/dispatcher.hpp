@@ -16,6 +16,7 @@
 #include "outbox/claim_size.hpp"
 #include "outbox/completer.hpp"
 #include "outbox/decide.hpp"
+#include "outbox/failure_log.hpp"
 #include "outbox/in_flight_copies.hpp"
 #include "outbox/key_lanes.hpp"
 #include "outbox/outbox_item.hpp"
@@ -178,6 +179,7 @@ class OutboxDispatcher {
   Completer& completer_;
   InFlightTracker& in_flight_;
   DispatcherOptions options_;
+  FailureLog deaths_;
   PollWanted on_poll_wanted_;
 
   mutable Mutex mutex_;

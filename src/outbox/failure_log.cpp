@@ -2,6 +2,7 @@
 #include "outbox/failure_log.hpp"
 
 #include <exception>
+#include <limits>
 
 #include "core/utf8.hpp"
 #include "core/wording.hpp"
@@ -11,6 +12,8 @@ namespace {
 
 constexpr Duration between_repeats = std::chrono::minutes{1};
 constexpr std::size_t longest_logged_reason = 500;
+/// In the place of a listener: an event dies of all of them.
+constexpr std::size_t no_listener = std::numeric_limits<std::size_t>::max();
 
 }  // namespace
 
@@ -29,6 +32,19 @@ void FailureLog::failed(std::size_t listener, const Event& event, const Delivery
     if (*left_out > 0)
       line += " (and " + counted(*left_out, "more failure") + " of this type since the last warning)";
     log_(LogLevel::warning, line);
+  } catch (...) {  // NOLINT(bugprone-empty-catch)
+  }
+}
+
+void FailureLog::died(const Event& event, std::string_view error) noexcept {
+  try {
+    const std::optional<std::size_t> left_out = admit({no_listener, event.type()});
+    if (!left_out) return;
+    std::string line = "postrider: event " + event.id().str() + " of type " + event.type() +
+                       " is dead: " + utf8_repaired(utf8_prefix(error, longest_logged_reason));
+    if (*left_out > 0)
+      line += " (and " + counted(*left_out, "more dead letter") + " of this type since the last error)";
+    log_(LogLevel::error, line);
   } catch (...) {  // NOLINT(bugprone-empty-catch)
   }
 }

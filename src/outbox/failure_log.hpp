@@ -19,8 +19,9 @@
 namespace postrider {
 
 /// Warns of attempts that fail, so that nobody learns of them from the dead letters alone: of a listener and
-/// an event type the first failure, then one a minute at most, with a count of those left out. Thread-safe.
-/// Remembers a bounded number of types; what comes beyond is not logged.
+/// an event type the first failure, then one a minute at most, with a count of those left out. Of dead
+/// letters it tells likewise, as errors and by type. Thread-safe. Remembers a bounded number of types; what
+/// comes beyond is not logged.
 class FailureLog {
  public:
   static constexpr std::size_t most_remembered = 1000;
@@ -30,6 +31,7 @@ class FailureLog {
   /// `listener` is any number that tells listeners apart.
   void failed(std::size_t listener, const Event& event, const Delivery& delivery,
               std::string_view reason) noexcept;
+  void died(const Event& event, std::string_view error) noexcept;
   /// Once per type.
   void nobody_listens(std::string_view type) noexcept;
 

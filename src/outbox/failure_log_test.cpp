@@ -56,6 +56,25 @@ TEST_F(FailureLogTest, FurtherFailuresAreCountedAndToldAMinuteLater) {
   EXPECT_THAT(lines_[2], Not(HasSubstr("more failure")));
 }
 
+TEST_F(FailureLogTest, DeadLettersAreToldAsErrorsAndLikeFailuresOnceAMinuteOfAType) {
+  std::vector<std::string> errors;
+  FailureLog log(
+      [&](LogLevel level, std::string_view line) {
+        EXPECT_EQ(level, LogLevel::error);
+        errors.emplace_back(line);
+      },
+      clock_);
+  const Event event = Event::json("Paid", "{}");
+  for (int i = 0; i < 2'000; ++i) log.died(event, "refused");
+  const std::string line = "postrider: event " + event.id().str() + " of type Paid is dead: refused";
+  EXPECT_THAT(errors, ElementsAre(line));
+  log.died(Event::json("Sent", "{}"), "refused");
+  EXPECT_EQ(errors.size(), 2U) << "another type";
+  clock_.advance(1min);
+  log.died(event, "refused");
+  EXPECT_EQ(errors.back(), line + " (and 1999 more dead letters of this type since the last error)");
+}
+
 TEST_F(FailureLogTest, TypesAndListenersAreToldApart) {
   fail(0, "Paid");
   fail(0, "Sent");
@@ -75,6 +94,7 @@ TEST_F(FailureLogTest, ALogThatThrowsDoesNoHarm) {
   FailureLog failures([](LogLevel, std::string_view) { throw std::runtime_error("no log"); }, clock_);
   EXPECT_NO_THROW(failures.failed(0, Event::json("T", "{}"), first_try, "no luck"));
   EXPECT_NO_THROW(failures.nobody_listens("T"));
+  EXPECT_NO_THROW(failures.died(Event::json("T", "{}"), "refused"));
 }
 
 TEST_F(FailureLogTest, TheRegistryTellsOfEveryWayToFail) {

@@ -26,6 +26,17 @@ bool concerns_all(const Error& error) {
   }
 }
 
+/// Nothing can stand behind such a place: the condition would hold whatever was appended since its owner
+/// read.
+std::exception_ptr beyond_head(std::int64_t after, std::int64_t head) {
+  return std::make_exception_ptr(
+      Error(ErrorCode::invalid_argument, "cannot append to the event store",
+            "the condition's after is " + std::to_string(after) + ", and the store's last position is " +
+                std::to_string(head) + ", so that the condition would guard nothing",
+            "read again and decide again; if this position was read here, an older copy of the database has "
+            "been restored since"));
+}
+
 }  // namespace
 
 std::int32_t NewStreamRow::size() const noexcept {
@@ -86,6 +97,10 @@ void StreamFlush::decide(const StreamHead& head) {
     if (request.events.empty()) {
       verdicts_[i] = std::make_exception_ptr(
           Error(ErrorCode::invalid_argument, "cannot append", "the list of events is empty"));
+      continue;
+    }
+    if (request.condition != nullptr && after_of(*request.condition) > last_) {
+      verdicts_[i] = beyond_head(after_of(*request.condition), last_);
       continue;
     }
     if (const NewStreamRow* const in_the_way = conflict_here(i)) {

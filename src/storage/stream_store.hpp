@@ -56,6 +56,8 @@ struct ReadPage {
 /// - Positions are given under one lock per store, held until commit, so that they come in commit order; the
 ///   condition is checked under the same lock, by the predicate that reads use, against all that is committed
 ///   and against what the same call has appended before.
+/// - A condition whose `after` is beyond the last position guards nothing: its request is refused
+///   (Error(invalid_argument)).
 class StreamStore {
  public:
   virtual ~StreamStore() = default;

@@ -3,20 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <iostream>
 #include <set>
 
 #include "postrider/open.hpp"
 #include "postrider/postrider.hpp"
 #include "postrider/testing.hpp"
+#include "support/small_disk.hpp"
 
 namespace postrider::test {
 namespace {
@@ -25,47 +18,10 @@ using namespace std::chrono_literals;
 using testing::RecordingListener;
 using testing::RecordingMetrics;
 
-/// A disk of two megabytes, seen by this process alone: it vanishes with it, however it ends.
-class SmallDisk {
- public:
-  /// Empty when there is one; else why not.
-  std::string mount() {
-    std::string path = (std::filesystem::temp_directory_path() / "disk_full_XXXXXX").string();
-    if (::mkdtemp(path.data()) == nullptr) return "mkdtemp: " + std::string(std::strerror(errno));
-    path_ = path;
-    if (::unshare(CLONE_NEWNS) != 0) return "unshare: " + std::string(std::strerror(errno));
-    if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=2m") != 0) {
-      return "mount: " + std::string(std::strerror(errno));
-    }
-    mounted_ = true;
-    return {};
-  }
-  ~SmallDisk() {
-    if (mounted_) ::umount2(path_.c_str(), MNT_DETACH);
-    if (!path_.empty()) ::rmdir(path_.c_str());
-  }
-
-  [[nodiscard]] std::string file(const std::string& name) const { return path_ + "/" + name; }
-  /// Takes all the room there is.
-  void fill() const {
-    const int fd = ::open(file("ballast").c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    const std::string block(4096, 'x');
-    while (::write(fd, block.data(), block.size()) > 0) {
-    }
-    ::close(fd);
-  }
-  void make_room() const { ::unlink(file("ballast").c_str()); }
-
- private:
-  std::string path_;
-  bool mounted_ = false;
-};
-
 class DiskFull : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (const std::string why = disk_.mount(); !why.empty()) {
+    if (const std::string why = disk_.mount("2m"); !why.empty()) {
       std::cerr << "\n*** DiskFull is SKIPPED: a small file system cannot be mounted (" << why
                 << "). Hint: run it as root.\n\n";
       GTEST_SKIP() << why;

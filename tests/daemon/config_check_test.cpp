@@ -311,5 +311,19 @@ TEST_F(ConfigCheck, TakesWhatServeTakesAndMakesNothing) {
 #endif
 }
 
+TEST_F(ConfigCheck, WhatServeWouldTakeAndWarnOfIsSaid) {
+  const CommandLine::Said said = run("check", with("[outbox]\nenabled = true\n"));
+  EXPECT_EQ(said.code, 0);
+  EXPECT_THAT(said.out, StartsWith("postrider: " + config_ + " is fine"));
+  EXPECT_THAT(said.err, HasSubstr("warning: [outbox] is enabled and has no route: every event of the outbox "
+                                  "becomes a dead letter. Hint: "));
+  const auto listed = line_.run({"config", "check", "-c", config_, "-o", "json"}).json();
+  EXPECT_EQ(listed.at("ok"), true);
+  EXPECT_TRUE(listed.at("errors").as_array().empty());
+  ASSERT_EQ(listed.at("warnings").as_array().size(), 1U);
+  EXPECT_THAT(listed.at("warnings").at(0).as_string().c_str(), StartsWith("[outbox] is enabled"));
+  EXPECT_EQ(run("check", with("")).err, "");
+}
+
 }  // namespace
 }  // namespace postrider::cli

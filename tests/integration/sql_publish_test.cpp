@@ -12,6 +12,7 @@
 #include "postrider/error.hpp"
 #include "postrider/open.hpp"
 #include "storage/migrator.hpp"
+#include "support/eventually.hpp"
 
 namespace postrider {
 namespace {
@@ -334,6 +335,28 @@ TEST_P(SqlPublish, WhatNoEventCanBeIsRefused) {
     const std::string deep = std::string(257, '[') + std::string(257, ']');
     EXPECT_THAT(refusal(*connection, {.payload = deep}), HasSubstr("nested deeper"));
   }
+}
+
+TEST_P(SqlPublish, HalfOfASurrogatePairIsRefusedOrADeadLetterWithTheReason) {
+  open();
+  Outbox outbox{*storage_, without_poller()};
+  start(outbox);
+  const auto connection = connect_foreign();
+  const SqlEvent half{.payload = R"("\ud800")", .id = "half"};
+  if (backend() == "mariadb") {
+    EXPECT_THAT(refusal(*connection, half), HasSubstr("payload: it is not valid JSON"));
+    return;
+  }
+  publish_sql(*connection, half);
+  publish_sql(*connection, {.payload = R"("\ud83d\ude00")", .id = "whole"});
+  (void)outbox.poll();
+  ASSERT_TRUE(seen_.await(1));
+  EXPECT_EQ(seen_.events().front().id().str(), "whole");
+  EXPECT_TRUE(test::eventually([&] { return counts().dead == 1; }));
+  const std::optional<OutboxRecord> dead = OutboxAdmin(*storage_).find(EventId("half"));
+  ASSERT_TRUE(dead.has_value());
+  EXPECT_EQ(dead->status, EventStatus::dead);
+  EXPECT_THAT(dead->last_error, HasSubstr("payload: it is not valid JSON"));
 }
 
 TEST_P(SqlPublish, AtItsBoundsAnEventIsTakenAndDelivered) {

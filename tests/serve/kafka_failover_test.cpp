@@ -73,11 +73,12 @@ class KafkaFailover : public BackendTest {
 };
 
 TEST_P(KafkaFailover, TheLeaderIsKilledTwentyTimesAndNothingIsLostOrOutOfOrder) {
+  EventStore store(database_->storage());
   std::atomic<int> appended = 0;
+  const auto begin = std::chrono::steady_clock::now();
   std::jthread feeder([&](const std::stop_token& stop) {
-    EventStore store(database_->storage());
     constexpr int batch = 100;
-    auto next = std::chrono::steady_clock::now();
+    auto next = begin;
     while (!stop.stop_requested()) {
       std::vector<AppendEvent> events;
       for (int i = 0; i < batch; ++i) {
@@ -94,26 +95,32 @@ TEST_P(KafkaFailover, TheLeaderIsKilledTwentyTimesAndNothingIsLostOrOutOfOrder) 
       std::this_thread::sleep_until(next);
     }
   });
+  std::int64_t in_flight = 0;  // at most, at all kills together
   for (int kill = 0; kill < kills; ++kill) {
     const Position before = published();
     std::optional<int> victim;
     // It has led for a while, and published.
     ASSERT_TRUE(eventually([&] { return (victim = leader()).has_value() && published() > before; }, 30s))
         << kill;
+    const Position written = published();
     processes_[*victim]->kill();
     processes_[*victim].reset();
+    in_flight += static_cast<std::int64_t>(store.head()) - static_cast<std::int64_t>(written);
     start(*victim);
   }
   feeder.request_stop();
   feeder.join();
-  const Position head = EventStore(database_->storage()).head();
-  EXPECT_GE(appended, kills * 100);
+  const std::chrono::duration<double> fed = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(appended, 0.9 * per_second * fed.count()) << "the load was not what it should have been";
+  const Position head = store.head();
   ASSERT_TRUE(eventually([&] { return published() == head; }, 60s)) << "all of it is out within a minute";
 
   ChildProcess kcat(
       {"/usr/bin/kcat", "-C", "-q", "-e", "-o", "beginning", "-b", broker_.address(), "-t", topic_, "-J"});
   std::map<std::string, int> next;
   std::set<std::string> seen;
+  // Of each partition: how often it went back, and whether it is reading what came before.
+  std::map<std::int64_t, std::pair<int, bool>> returns;
   int repeats = 0;
   while (const std::optional<std::string> line = kcat.read_line()) {
     const json::object message = json::parse(*line).as_object();
@@ -122,18 +129,28 @@ TEST_P(KafkaFailover, TheLeaderIsKilledTwentyTimesAndNothingIsLostOrOutOfOrder) 
     for (std::size_t i = 0; i + 1 < headers.size(); i += 2) {
       if (headers[i].as_string() == "ce_id") id = headers[i + 1].as_string().c_str();
     }
+    auto& [times, returned] = returns[message.at("partition").as_int64()];
     if (!seen.insert(id).second) {
       ++repeats;
+      if (!returned) ++times;
+      returned = true;
       continue;
     }
+    returned = false;
     const std::string key = message.at("key").as_string().c_str();
     EXPECT_EQ(std::stoi(message.at("payload").as_string().c_str()), next[key]++) << key << ": out of order";
     if (HasFailure()) return;
   }
   EXPECT_EQ(static_cast<int>(seen.size()), appended) << "complete";
+  EXPECT_LE(repeats, in_flight) << "only what a leader had sent and not written down comes again";
+  for (const auto& [partition, went_back] : returns) {
+    EXPECT_LE(went_back.first, kills) << "partition " << partition << ": events came again without a crash";
+  }
+  RecordProperty("in_flight", static_cast<int>(in_flight));
   RecordProperty("events", appended);
   RecordProperty("repeats", repeats);
-  std::cout << appended << " events, " << repeats << " of them more than once\n";
+  std::cout << appended << " events, " << repeats << " of them more than once, of at most " << in_flight
+            << '\n';
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, KafkaFailover, ::testing::Values("postgres"),

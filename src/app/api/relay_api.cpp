@@ -12,6 +12,7 @@
 #include "app/api/members.hpp"
 #include "app/api/record_json.hpp"
 #include "app/api/shared_reads.hpp"
+#include "core/utf8.hpp"
 #include "postrider/relay_admin.hpp"
 #include "storage/stream_store.hpp"
 
@@ -40,20 +41,29 @@ Response list_response(std::string_view name, const List& list, const ToJson& to
   return json_response({{name, std::move(all)}});
 }
 
+[[noreturn]] void refuse_unknown_pair() {
+  refuse_missing("there is no such publisher or pair",
+                 "GET /api/topics lists them; a pair is there from its first start on");
+}
+
+/// A name in the path. Bytes that no name has are asked of no database: it would fail.
+std::string name_in_path(const Call& call, std::string_view parameter) {
+  const std::string_view name = call.request.parameter(parameter);
+  if (!utf8_length(name) || name.find('\0') != std::string_view::npos) refuse_unknown_pair();
+  return std::string(name);
+}
+
 std::string publisher_of(const Call& call) {
-  return std::string(call.request.parameter("publisher"));
+  return name_in_path(call, "publisher");
 }
 
 PairSelector pair_of(const Call& call) {
-  return PairSelector::pair(std::string(call.request.parameter("topic")), publisher_of(call));
+  return PairSelector::pair(name_in_path(call, "topic"), publisher_of(call));
 }
 
 std::vector<PairStatus> some_pairs(const Call& call, const PairSelector& which) {
   std::vector<PairStatus> pairs = RelayAdmin(call.storage).list(which);
-  if (pairs.empty()) {
-    refuse_missing("there is no such publisher or pair",
-                   "GET /api/topics lists them; a pair is there from its first start on");
-  }
+  if (pairs.empty()) refuse_unknown_pair();
   return pairs;
 }
 

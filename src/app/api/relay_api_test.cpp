@@ -101,6 +101,26 @@ TEST_P(RelayApiTest, WhatCannotBeMeantIs400) {
   EXPECT_EQ(ask(http::Method::get, pair("pause")).status, 405);
 }
 
+TEST_P(RelayApiTest, BytesThatAreNoNameAreNobody) {
+  for (const char* const bytes : {"%ff", "%ed%a0%80", "%C0%80", "a%00b"}) {
+    const std::string name(bytes);
+    for (const std::string& path :
+         {"/api/topics/" + name + "/publishers/x", "/api/topics/x/publishers/" + name,
+          "/api/topics/" + name + "/publishers/x/dead"}) {
+      EXPECT_THAT(get_problem(path), HasSubstr("404 not-found")) << path;
+    }
+    for (const std::string& path :
+         {"/api/topics/" + name + "/publishers/x/pause", "/api/topics/x/publishers/" + name + "/resume",
+          "/api/outbox/publishers/" + name + "/pause"}) {
+      EXPECT_THAT(post_problem(path, {}), HasSubstr("404 not-found")) << path;
+    }
+    EXPECT_THAT(post_problem("/api/topics/x/publishers/" + name + "/rewind", R"({"position":1})"),
+                HasSubstr("404 not-found"));
+    EXPECT_THAT(post_problem("/api/topics/x/publishers/" + name + "/dead/discard", R"({"filter":{}})"),
+                HasSubstr("404 not-found"));
+  }
+}
+
 class RelayDeadLettersTest : public RelayApiTest {
  protected:
   void SetUp() override {

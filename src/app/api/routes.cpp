@@ -75,6 +75,7 @@ Response answer(const ApiRoute& route, const ApiHost& host, const http::Request&
   } catch (const Error& error) {
     const Problem problem = problem_of(error);
     if (problem.status >= 500) {
+      if (route.method != http::Method::get && host.write_failed) host.write_failed(error);
       host.log(LogLevel::warning, "postrider: a request failed: " + what_of(error));
       audit(!call.done.empty() || call.tried.empty() ? call.done : "tried, and failed: " + call.tried);
     }

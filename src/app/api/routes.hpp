@@ -80,6 +80,8 @@ struct ApiHost {
   /// Never throws.
   std::function<void(const AuditRecord&)> audit{};
   LogCallback log{};
+  /// A request that changes something has failed at the database. Never throws; may be empty.
+  std::function<void(const Error&)> write_failed{};
 };
 
 /// Adds them, each behind its role. `host` is copied; what it points to must live as long as the router is in

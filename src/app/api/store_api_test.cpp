@@ -101,6 +101,19 @@ TEST_P(StoreApiTest, AppendsInTheShapeOfTheDcbSuite) {
   EXPECT_EQ(get("/api/store/head").at("head"), 2);
 }
 
+TEST_P(StoreApiTest, AConditionBeyondTheHeadIsRefusedAndNamesTheHead) {
+  fill();
+  for (const char* const after : {"4", "99999999", "9223372036854775807"}) {
+    const std::string problem = post_problem(
+        "/append",
+        std::string(R"({"events":[{"type":"A"}],"condition":{"failIfEventsMatch":{"items":[]},"after":)") +
+            after + "}}");
+    EXPECT_THAT(problem, HasSubstr("400 invalid")) << after;
+    EXPECT_THAT(problem, HasSubstr("the store's last position is 3")) << after;
+  }
+  EXPECT_EQ(get("/api/store/head").at("head"), 3);
+}
+
 TEST_P(StoreApiTest, WhatCannotBeMeantIsNamed) {
   const auto append = [&](const char* body) { return post_problem("/append", body); };
   EXPECT_THAT(append("{}"), HasSubstr("events is missing"));

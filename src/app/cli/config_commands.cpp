@@ -50,14 +50,18 @@ json::array as_json(const std::vector<config::Effective>& effective) {
   return all;
 }
 
-/// Throws what serve would.
-void try_config(const std::string& path, const char* const* environment) {
+/// Throws what serve would; returns what serve would warn of at its start.
+std::vector<std::string> try_config(const std::string& path, const char* const* environment) {
   config::DaemonConfig config = config::read_daemon_config(path, environment).config;
   std::optional<ScratchFolder> scratch;
   if (daemon::would_make_file(config.storage.url)) {  // which is for serve to do
     config.storage.url = "sqlite:" + scratch.emplace().file("check.db");
   }
-  (void)daemon::make_daemon(config, log_to_stderr(LogLevel::warning));
+  std::vector<std::string> warnings;
+  (void)daemon::make_daemon(config, [&](LogLevel level, std::string_view line) {
+    if (level >= LogLevel::warning) warnings.emplace_back(line);
+  });
+  return warnings;
 }
 
 /// One, or one per line behind the first.
@@ -108,17 +112,23 @@ void add_config_commands(CLI::App& app, Chosen& chosen) {
 int check_config(const std::string& path, Format format, const char* const* environment) {
   if (format == Format::json) {
     json::array errors;
+    json::array warnings;
     try {
-      try_config(path, environment);
+      for (const std::string& one : try_config(path, environment)) {
+        warnings.emplace_back(utf8_repaired(without_prefix(one)));
+      }
     } catch (const Error& error) {
       errors = errors_of(error);
     }
     const bool good = errors.empty();
-    std::cout << json::serialize(json::object{{"file", path}, {"ok", good}, {"errors", std::move(errors)}})
+    std::cout << json::serialize(json::object{{"file", path},
+                                              {"ok", good},
+                                              {"errors", std::move(errors)},
+                                              {"warnings", std::move(warnings)}})
               << std::endl;
     return good ? 0 : 1;
   }
-  try_config(path, environment);
+  for (const std::string& one : try_config(path, environment)) log_to_stderr()(LogLevel::warning, one);
   std::cout << "postrider: " << path << " is fine" << std::endl;
   return 0;
 }

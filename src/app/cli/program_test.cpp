@@ -325,6 +325,11 @@ TEST_F(ProgramTest, WhereACommandIsMissingItSaysWhichThereAre) {
   };
   EXPECT_EQ(said("token"),
             "postrider: postrider token needs a command. Hint: there are create, list, revoke");
+  EXPECT_EQ(said("projections -o json"),
+            "postrider: postrider projections needs a command. Hint: there are list, pause, resume; options "
+            "come behind it");
+  EXPECT_EQ(said("--verson"),
+            "postrider: cannot run postrider: there is no option '--verson'. Hint: did you mean --version?");
   EXPECT_EQ(said("spill"), "postrider: postrider spill needs a command. Hint: there is show");
   EXPECT_EQ(said("token creat --name x"),
             "postrider: there is no command 'token creat'. Hint: did you mean token create?");

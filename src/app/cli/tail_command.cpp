@@ -1,25 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // postrider tail
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <iostream>
-#include <map>
-#include <set>
+#include <memory>
+#include <optional>
+#include <vector>
 
 #include "app/cli/event_line.hpp"
 #include "app/cli/follow.hpp"
-#include "app/cli/inspector.hpp"
+#include "app/cli/outbox_tail.hpp"
 #include "postrider/event_log.hpp"
 #include "postrider/event_store.hpp"
-#include "postrider/outbox_admin.hpp"
-#include "storage/sql_query.hpp"
 #include "storage/wake_channel.hpp"
 
 namespace postrider::cli {
 namespace {
-
-using namespace std::chrono_literals;
 
 enum class Source { store, outbox, log };
 
@@ -30,7 +25,6 @@ struct TailOptions : AdminOptions {
 };
 
 constexpr std::size_t tail_page = 200;
-constexpr Duration tail_patience = 20s;
 
 /// Events of the store: their positions are in commit order, so none is missed.
 class StoreTail {
@@ -92,101 +86,19 @@ class LogTail {
   LogSeq at_{};
 };
 
-/// Rows of the outbox without payloads and headers; `rest` is what stands behind FROM.
-std::vector<OutboxRecord> read_outbox(Inspector& inspector, const std::string& rest,
-                                      std::span<const Value> params) {
-  std::string sql =
-      "select event_id, event_type, status, attempts, aggregate_type, aggregate_id, tenant_id, ordering_key, "
-      "last_error, owner";
-  for (const char* const time : {"occurred_at", "created_at", "available_at", "done_at"}) {
-    sql += ", " + inspector.micros(time);
-  }
-  sql += " from " + inspector.table("outbox_event") + " " + rest;
-  std::vector<OutboxRecord> records;
-  for (const auto& row : inspector.select(sql, params).rows) {
-    OutboxRecord& record = records.emplace_back();
-    record.id = EventId(text(row[0]));
-    record.type = text(row[1]);
-    record.status = static_cast<EventStatus>(number(row[2]));
-    record.attempts = static_cast<Attempt>(number(row[3]));
-    record.aggregate_type = text(row[4]);
-    record.aggregate_id = text(row[5]);
-    record.tenant_id = text(row[6]);
-    record.ordering_key = text(row[7]);
-    record.last_error = text(row[8]);
-    record.owner = text(row[9]);
-    record.occurred_at = time_of(row[10]);
-    record.created_at = time_of(row[11]);
-    record.available_at = time_of(row[12]);
-    if (row[13]) record.done_at = time_of(row[13]);
-  }
-  return records;
-}
-
-/// Events of the outbox by their ids, of which ULIDs begin with their time. A transaction may commit a while
-/// after its events were made, so each look begins a minute back. Ids of other kinds are not seen.
-class OutboxTail {
+/// Events of the outbox, as `OutboxTail` finds them.
+class PrintedOutbox {
  public:
-  OutboxTail(const Database& database, const TailOptions& options)
-      : inspector_(database, tail_patience), format_(options.format) {
-    const std::string end = prefix_of(Clock::system().now() + 1h);
-    const std::array<Value, 1> params{Value(end)};
-    std::vector<OutboxRecord> newest = read_outbox(
-        inspector_, "where event_id < ? order by event_id desc limit " + std::to_string(options.lines),
-        params);
-    std::for_each(newest.rbegin(), newest.rend(), [&](const OutboxRecord& record) {
-      print_line(std::cout, format_, record);
-      seen_.insert(record.id);
-    });
-    if (!options.follow) return;
-    // What was there before and was not asked for.
-    each_recent([](const OutboxRecord& /*old*/) {});
-  }
-  Found look() {
-    Found found = Found::nothing;
-    each_recent([&](const OutboxRecord& record) {
-      print_line(std::cout, format_, record);
-      found = Found::some;
-    });
-    return found;
-  }
+  PrintedOutbox(const Database& database, const TailOptions& options)
+      : tail_(database, {.lines = options.lines, .follow = options.follow},
+              [format = options.format](const OutboxRecord& record) {
+                print_line(std::cout, format, record);
+                return std::cout.good();
+              }) {}
+  Found look() { return tail_.look() ? Found::some : Found::nothing; }
 
  private:
-  static constexpr Duration overlap = 60s;
-
-  /// The ten characters that a ULID of this time begins with.
-  static std::string prefix_of(TimePoint time) {
-    constexpr std::string_view digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
-    auto left = static_cast<std::uint64_t>(
-        std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count());
-    std::string text(10, '0');
-    for (std::size_t i = text.size(); i-- > 0; left >>= 5U) text[i] = digits[left & 31U];
-    return text;
-  }
-  template <class Use>
-  void each_recent(const Use& use) {
-    const TimePoint now = Clock::system().now();
-    const std::string begin = prefix_of(now - overlap);
-    const std::string end = prefix_of(now + 1h);
-    std::string after = begin;
-    for (;;) {
-      const std::array<Value, 2> params{Value(after), Value(end)};
-      const std::vector<OutboxRecord> page = read_outbox(
-          inspector_,
-          "where event_id > ? and event_id < ? order by event_id limit " + std::to_string(tail_page), params);
-      for (const OutboxRecord& record : page) {
-        if (seen_.insert(record.id).second) use(record);
-      }
-      if (page.size() < tail_page || !std::cout.good()) break;
-      after = page.back().id.str();
-    }
-    // Those that no look will meet again.
-    seen_.erase(seen_.begin(), seen_.lower_bound(EventId(begin)));
-  }
-
-  Inspector inspector_;
-  const Format format_;
-  std::set<EventId> seen_;
+  OutboxTail tail_;
 };
 
 template <class Tail>
@@ -206,7 +118,7 @@ int run_tail(const TailOptions& options) {
   const Interrupts interrupts;  // before there are other threads
   switch (options.source) {
     case Source::outbox:
-      return run<OutboxTail>(options, interrupts, false);
+      return run<PrintedOutbox>(options, interrupts, false);
     case Source::log:
       return run<LogTail>(options, interrupts, false);
     case Source::store:

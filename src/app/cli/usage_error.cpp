@@ -71,8 +71,11 @@ std::optional<std::string> missing_command(const Given& given, const std::vector
   const std::vector<std::string> names = commands_of(*given.app);
   if (names.empty() || given.app->get_require_subcommand_min() == 0) return std::nullopt;
   const std::string all = (names.size() == 1 ? "there is " : "there are ") + CLI::detail::join(names, ", ");
-  if (rest.empty()) {
-    return "postrider: " + (given.path.empty() ? "it" : given.name()) + " needs a command. Hint: " + all;
+  const bool option_first = !rest.empty() && rest.front().starts_with("-");
+  if (option_first && given.path.empty()) return std::nullopt;  // one that there is not
+  if (rest.empty() || option_first) {
+    return "postrider: " + (given.path.empty() ? "it" : given.name()) + " needs a command. Hint: " + all +
+           (option_first ? "; options come behind it" : "");
   }
   return unknown_command_text(*given.app, given.path, rest.front());
 }

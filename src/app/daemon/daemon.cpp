@@ -30,10 +30,23 @@ using config::DaemonConfig;
 
 constexpr Duration ready_timeout = std::chrono::seconds{3};
 
-/// A node without a name is called by its host and process, everywhere.
-DaemonConfig with_node_name(DaemonConfig config) {
+/// With what is not asked for: a node without a name is called by its host and process, everywhere, and the
+/// relay's end takes no longer than the server's.
+DaemonConfig completed(DaemonConfig config) {
   if (config.node_name.empty()) config.node_name = process_name();
+  config.relay.options.stop_timeout = config.server.drain_timeout;
   return config;
+}
+
+/// What can be meant, and mostly is not.
+void warn_of(const DaemonConfig& config, const LogCallback& log) {
+  if (!config.outbox.enabled || !config.outbox.routes.empty()) return;
+  log(LogLevel::warning,
+      std::string("postrider: [outbox] is enabled and has no route: ") +
+          (config.outbox.unrouted_is_dead ? "every event of the outbox becomes a dead letter"
+                                          : "every event of the outbox is forgotten, and goes nowhere") +
+          ". Hint: add [[outbox.routes]] with a sink, or write enabled = false where another program "
+          "delivers");
 }
 
 /// What needs no database, before one is made.
@@ -56,7 +69,7 @@ std::string no_answer_of(const Storage& storage) {
 }  // namespace
 
 Daemon::Daemon(DaemonConfig config, LogCallback log)
-    : config_(with_node_name(checked(std::move(config)))),
+    : config_(completed(checked(std::move(config)))),
       log_(guarded(std::move(log))),
       storage_(open_storage(config_, log_)),
       sinks_(config_.sinks, log_),
@@ -64,10 +77,12 @@ Daemon::Daemon(DaemonConfig config, LogCallback log)
       figures_(*storage_, config_.storage.options.schema, metrics_, Clock::system()),
       access_(Clock::system()),
       store_(*storage_, {.metrics = &metrics_, .log = log_}),
+      write_trouble_(Clock::system()),
       live_([this] { return api::serialized(overview()); }, Clock::system()),
       spill_(config_.spill.folders, Clock::system()) {
   const http::ListenAddress address = listen_address(config_);
-  if (!config_.server.token_file.empty()) access_.use(tokens_of(config_));
+  if (!config_.server.token_file.empty()) access_.use(read_tokens(config_));
+  warn_of(config_, log_);
   if (config_.eventlog.enabled) {
     event_log_.emplace(
         *storage_,
@@ -149,7 +164,8 @@ void Daemon::add_routes(http::Router& router) {
                           .storage = storage,
                           .started = [this] { return ready(); },
                           .audit = api::audit_writer(storage, log_),
-                          .log = log_};
+                          .log = log_,
+                          .write_failed = [this](const Error& error) { write_trouble_.failed(error); }};
   mount(router,
         management_routes({.relay = [this] { return engines_.relay(); },
                            .outbox = [this] { return engines_.outbox(); },
@@ -185,8 +201,18 @@ json::object Daemon::overview() {
   return overview_json(input);
 }
 
-void Daemon::load_tokens(const std::string& path) {
-  access_.use(api::read_tokens(path));
+std::vector<api::TokenRecord> Daemon::read_tokens(const DaemonConfig& config) const {
+  std::vector<api::TokenRecord> tokens = tokens_of(config);
+  const TimePoint now = Clock::system().now();
+  const auto good = [&](const api::TokenRecord& one) { return !one.expires || *one.expires > now; };
+  if (std::none_of(tokens.begin(), tokens.end(), good)) {
+    log_(LogLevel::warning,
+         "postrider: " + config.server.token_file + " has " +
+             (tokens.empty() ? "no token" : "no token whose time is not over") +
+             ": everybody is refused with a 401. Hint: make one by postrider token create, "
+             "then send SIGHUP");
+  }
+  return tokens;
 }
 
 void Daemon::start() {
@@ -302,6 +328,7 @@ bool Daemon::known_away() const {
 
 http::Response Daemon::ready_response(const http::Request& request) {
   bool database = false;
+  bool takes_writes = false;
   bool all = false;
   std::string why = phase_text();
   if (ready() && known_away()) {
@@ -311,8 +338,11 @@ http::Response Daemon::ready_response(const http::Request& request) {
       storage_->ping();
       database = true;
       // A database that answers may still take nothing: it is read-only, or full.
-      all = !event_log_ || !event_log_->failing();
-      why = all ? "ready" : "the events that clients send cannot be stored";
+      all = !write_trouble_.fresh() && (!event_log_ || !event_log_->failing());
+      why = all ? "ready" : "the database answers, and does not store what clients send";
+      // What only our own engines have met keeps nobody from asking.
+      const std::shared_ptr<const Figures> figures = figures_.latest();
+      takes_writes = all && (figures == nullptr || !figures->refuses_writes);
     } catch (const Error& error) {
       log_(LogLevel::warning, "postrider: not ready: " + what_of(error));
       why = no_answer_of(*storage_);
@@ -335,6 +365,7 @@ http::Response Daemon::ready_response(const http::Request& request) {
       {{"status", all ? "ready" : "not-ready"},
        {"phase", why},
        {"database", database},
+       {"takesWrites", takes_writes},
        {"storage", storage_->name()},
        {"relay", config_.relay.enabled},
        {"outbox", config_.outbox.enabled},
@@ -345,9 +376,12 @@ http::Response Daemon::ready_response(const http::Request& request) {
 }
 
 void Daemon::reload(const DaemonConfig& config) {
+  // A server that others can reach never loses its tokens by an edited file. Read first, taken over last:
+  // what fails leaves both tokens and certificate as they were.
+  std::optional<std::vector<api::TokenRecord>> tokens;
+  if (!config.server.token_file.empty()) tokens = read_tokens(config);
   server_->reload_tls();
-  // A server that others can reach never loses its tokens by an edited file.
-  if (!config.server.token_file.empty()) load_tokens(config.server.token_file);
+  if (tokens) access_.use(std::move(tokens));
   sinks_.revive();
   engines_.revive();
 }

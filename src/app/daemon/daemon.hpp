@@ -8,11 +8,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/api/access.hpp"
 #include "app/api/event_log_api.hpp"
 #include "app/api/retention.hpp"
 #include "app/api/routes.hpp"
+#include "app/api/token_file.hpp"
+#include "app/api/write_trouble.hpp"
 #include "app/config/daemon_config.hpp"
 #include "app/daemon/engines.hpp"
 #include "app/daemon/figures.hpp"
@@ -72,7 +75,8 @@ class Daemon {
 
  private:
   void add_routes(http::Router& router);
-  void load_tokens(const std::string& path);
+  /// Those of the file. Without a single good one everybody is refused, and the log says so.
+  [[nodiscard]] std::vector<api::TokenRecord> read_tokens(const config::DaemonConfig& config) const;
   /// What works on the tables.
   void begin_work();
   void stop_engines();
@@ -89,6 +93,7 @@ class Daemon {
   FigureBoard figures_;
   api::Access access_;
   EventStore store_;
+  api::WriteTrouble write_trouble_;
   LiveFeed live_;
   SpillBoard spill_;
   const SteadyPoint started_ = Clock::system().steady_now();

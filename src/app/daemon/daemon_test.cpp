@@ -6,8 +6,10 @@
 #include <filesystem>
 
 #include "app/daemon/daemon_fixture.hpp"
+#include "core/failpoint.hpp"
 #include "postrider/open.hpp"
 #include "support/private_server.hpp"
+#include "support/silent_peer.hpp"
 
 namespace postrider::daemon {
 namespace {
@@ -128,6 +130,58 @@ TEST_P(DaemonTest, IsNotReadyWhenEventsOfClientsCannotBeStored) {
   const std::string event = R"({"applicationId":"a","processName":"P","processStatus":"PROCESS_STEP"})";
   EXPECT_EQ(SocketClient(daemon->port()).ask("POST", "/v1/events", event).value().status, 503);
   EXPECT_EQ(ask(*daemon, "GET", "/readyz").status, 503) << "the database answers, and takes nothing";
+}
+
+TEST_P(DaemonTest, IsNotReadyWhenTheDatabaseAnswersAndDoesNotTakeWhatClientsPublish) {
+  const auto daemon = make_daemon(config(""));
+  daemon->start();
+  ASSERT_TRUE(eventually([&] { return daemon->ready(); }));
+  EXPECT_THAT(ask(*daemon, "GET", "/readyz?verbose").body, HasSubstr("\"takesWrites\":true"));
+  failpoints::plan("outbox.insert.after=throw");
+  const std::string event = R"({"type":"T","payload":{}})";
+  EXPECT_EQ(SocketClient(daemon->port()).ask("POST", "/api/events", event).value().status, 503);
+  failpoints::clear();
+  const HttpAnswer ready = ask(*daemon, "GET", "/readyz");
+  EXPECT_EQ(ready.status, 503);
+  EXPECT_THAT(ready.body, HasSubstr("does not store what clients send"));
+  const HttpAnswer verbose = ask(*daemon, "GET", "/readyz?verbose");
+  EXPECT_EQ(verbose.status, 503);
+  EXPECT_THAT(verbose.body, HasSubstr("\"database\":true,\"takesWrites\":false"));
+}
+
+TEST_P(DaemonTest, AnOutboxWithoutRoutesIsWarnedOf) {
+  const auto told = [&](const std::string& more) {
+    LogLines log;
+    (void)make_daemon(config(more), log.callback());
+    return std::pair(log.with("has no route: every event of the outbox becomes a dead letter. Hint: "),
+                     log.with("has no route"));
+  };
+  EXPECT_EQ(told("[outbox]\nenabled = true\n"), (std::pair<std::ptrdiff_t, std::ptrdiff_t>(1, 1)));
+  EXPECT_EQ(told("[outbox]\nenabled = true\nunrouted = \"done\"\n"),
+            (std::pair<std::ptrdiff_t, std::ptrdiff_t>(0, 1)));
+  EXPECT_EQ(told("[outbox]\nenabled = true\n[[outbox.routes]]\nsink = \"out\"\n").second, 0);
+  EXPECT_EQ(told("").second, 0);
+}
+
+TEST_P(DaemonTest, ASinkOfTheRelayThatHangsHoldsTheEndUpForTheDrainTimeoutAlone) {
+  const test::SilentPeer peer;
+  std::string text =
+      config("[sinks.hook]\ntype = \"webhook\"\nurl = \"http://127.0.0.1:" + std::to_string(peer.port()) +
+             "/\"\nallow-private = true\ntimeout-ms = 60000\n[relay.topics.all]\npublishers = [\"hook\"]\n");
+  const std::string_view server = "[server]\n";
+  text.insert(text.find(server) + server.size(), "drain-timeout-ms = 300\n");
+  const auto daemon = make_daemon(text);
+  daemon->start();
+  ASSERT_TRUE(eventually([&] { return daemon->ready(); }));
+  ASSERT_EQ(SocketClient(daemon->port())
+                .ask("POST", "/append", R"({"events":[{"type":"A","tags":[],"data":"1"}]})")
+                .value()
+                .status,
+            200);
+  ASSERT_TRUE(eventually([&] { return peer.has_visitor(); }));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_TRUE(daemon->stop());
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s) << "the relay's own limit is ten seconds";
 }
 
 TEST_P(DaemonTest, WhereNothingIsSentNoSinkIsBlamedAtTheEnd) {

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+
+#include <limits>
+
 #include "storage/conformance/stream_fixture.hpp"
 #include "storage/stream_keys.hpp"
 
 namespace postrider::conformance {
 namespace {
+
+using ::testing::StartsWith;
 
 class StreamAppend : public StreamConformance {};
 POSTRIDER_FOR_EACH_BACKEND(StreamAppend);
@@ -82,12 +88,46 @@ TEST_P(StreamAppend, AConditionLooksBehindAfterOnly) {
   EXPECT_EQ(ask(Query::tag("x", "1"), Position{2}), "appended 4-4");
   EXPECT_EQ(ask(Query::tag("x", "2"), Position{2}), "conflict 3 C");
   EXPECT_EQ(ask(Query::tag("x", "2"), Position{3}), "appended 4-4");
-  EXPECT_EQ(ask(Query::tag("x", "2"), Position{1'000}), "appended 4-4");
   EXPECT_EQ(ask(Query::tag("x", "3"), {}), "appended 4-4");
   EXPECT_EQ(ask(Query::all(), Position{2}), "conflict 3 C");
   EXPECT_EQ(ask(Query::all(), Position{3}), "appended 4-4");
   EXPECT_EQ(ask(Query::all(), {}), "conflict 3 C");
   EXPECT_EQ(everything(), (Positions{1, 2, 3}));
+}
+
+TEST_P(StreamAppend, AConditionBeyondTheHeadWouldGuardNothingAndIsRefused) {
+  const auto refusal = [](const char* after, const char* head) {
+    return std::string("postrider: cannot append to the event store: the condition's after is ") + after +
+           ", and the store's last position is " + head + ", so that the condition would guard nothing";
+  };
+  const auto behind = [](std::int64_t position, const Query& query = Query::tag("x", "1")) {
+    return AppendCondition{.query = query, .after = Position{position}};
+  };
+  EXPECT_THAT(append({happened("A")}, behind(1)), StartsWith(refusal("1", "0")));
+  append({happened("A", {"x=1"}), happened("B")});
+  EXPECT_THAT(append({happened("C")}, behind(3)), StartsWith(refusal("3", "2")));
+  EXPECT_THAT(append({happened("C")}, behind(std::numeric_limits<std::int64_t>::max(), Query::all())),
+              StartsWith(refusal("9223372036854775807", "2")));
+  {
+    Transaction tx = storage().begin();
+    EXPECT_EQ(append_in(tx, {happened("C")}), "appended 3-3");
+    EXPECT_EQ(append_in(tx, {happened("D")}, behind(3)), "appended 4-4")
+        << "what it has appended itself counts";
+    const AppendCondition far = behind(5);
+    const std::vector<AppendEvent> events{happened("E")};
+    EXPECT_THROW((void)store().append(tx, {.events = events, .condition = &far}), Error);
+  }
+  // The refusal of one is nobody else's.
+  const AppendCondition far = behind(9);
+  const AppendCondition near = behind(2);
+  const std::vector<AppendEvent> one{happened("C")};
+  const std::vector<AppendRequest> requests{
+      {.events = one}, {.events = one, .condition = &far}, {.events = one, .condition = &near}};
+  const std::vector<AppendVerdict> verdicts = store().append(requests);
+  EXPECT_EQ(said(verdicts.at(0)), "appended 3-3");
+  EXPECT_THAT(said(verdicts.at(1)), StartsWith(refusal("9", "3")));
+  EXPECT_EQ(said(verdicts.at(2)), "appended 4-4");
+  EXPECT_EQ(everything(), (Positions{1, 2, 3, 4}));
 }
 
 TEST_P(StreamAppend, AnEmptyStoreConflictsWithNothing) {

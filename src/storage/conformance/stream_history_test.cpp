@@ -167,6 +167,10 @@ class StreamHistory : public StreamConformance {
     const std::vector<AppendVerdict> verdicts = stream.append(requests);
     RC_ASSERT(verdicts.size() == count);
     for (std::size_t i = 0; i < count; ++i) {
+      const auto last = Position{static_cast<std::int64_t>(model_.rows.size())};
+      const bool beyond = conditions[i].has_value() && conditions[i]->after > last;
+      RC_ASSERT(std::holds_alternative<std::exception_ptr>(verdicts[i]) == beyond);
+      if (beyond) continue;
       const bool expected = conditions[i].has_value() && model_.conflicts(*conditions[i]);
       RC_ASSERT(std::holds_alternative<Conflict>(verdicts[i]) == expected);
       if (expected) {

@@ -81,7 +81,8 @@ KafkaBroker& KafkaBroker::shared() {
   return broker;
 }
 
-KafkaBroker::KafkaBroker() {
+KafkaBroker::KafkaBroker(std::string folder)
+    : folder_(folder.empty() ? own_folder_.file("broker") : std::move(folder)) {
   start();
 }
 
@@ -93,7 +94,7 @@ std::string KafkaBroker::login_address() const {
 void KafkaBroker::start() {
   if (process_ != nullptr) return;
   process_ = std::make_unique<ChildProcess>(
-      std::vector<std::string>{test::source_file("scripts/kafka"), "run", folder_.file("broker")});
+      std::vector<std::string>{test::source_file("scripts/kafka"), "run", folder_});
   // The first time the jars have to be fetched.
   const auto line = process_->read_line(300s);
   if (!line) throw std::runtime_error("scripts/kafka run: says nothing");
@@ -124,7 +125,7 @@ void KafkaBroker::await_answer() {
     rd_kafka_metadata_destroy(metadata);
     if (there) return;
   }
-  throw std::runtime_error("the broker does not answer; its log is " + folder_.file("broker/log"));
+  throw std::runtime_error("the broker does not answer; its log is " + folder_ + "/log");
 }
 
 std::string KafkaBroker::create_topic(int partitions, const std::map<std::string, std::string>& config) {

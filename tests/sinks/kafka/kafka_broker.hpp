@@ -26,7 +26,9 @@ class KafkaBroker {
  public:
   [[nodiscard]] static KafkaBroker& shared();
 
-  KafkaBroker();
+  KafkaBroker() : KafkaBroker(std::string()) {}
+  /// With everything of it in this folder; empty: one of its own.
+  explicit KafkaBroker(std::string folder);
   [[nodiscard]] const std::string& address() const noexcept { return address_; }
   /// Where clients must say who they are.
   [[nodiscard]] std::string login_address() const;
@@ -44,7 +46,8 @@ class KafkaBroker {
  private:
   void await_answer();
 
-  TempDir folder_;
+  TempDir own_folder_;
+  const std::string folder_;
   std::unique_ptr<ChildProcess> process_;
   std::string address_;
   int topics_ = 0;

@@ -84,6 +84,30 @@ TEST_F(KafkaMock, WhatDoesNotPassIsUnavailableAfterTheTimeout) {
   expect_in_order(10, 1);
 }
 
+TEST_F(KafkaMock, AFullDiskOfTheBrokerIsUnavailableAndLosesNothing) {
+  // What a broker says of a partition whose disk is full, before it gives that disk up.
+  const auto to = sink(500ms, {{"batch.num.messages", "10"}});
+  const std::vector<Event> events = numbered(300, 3);
+  const std::vector<SinkMessage> all = messages(events);
+  ASSERT_EQ(to->send(std::span(all).first(100)).kind(), Kind::all);
+  std::vector<rd_kafka_resp_err_t> answers(1'002, RD_KAFKA_RESP_ERR_KAFKA_STORAGE_ERROR);
+  answers[0] = answers[1] = RD_KAFKA_RESP_ERR_NO_ERROR;
+  next_answers(produce_request, answers);
+  const PublishResult full = to->send(std::span(all).subspan(100, 100));
+  EXPECT_EQ(full.kind(), Kind::unavailable) << "no event's fault: none of them may become a dead letter";
+  EXPECT_EQ(full.count(100), 20U) << "two requests were acknowledged";
+  EXPECT_THAT(full.reason(), HasSubstr("has not acknowledged within 500 ms"));
+  EXPECT_EQ(to->trouble(), full.reason());
+  const PublishResult still = to->send(std::span(all).subspan(120, 100));
+  EXPECT_EQ(still.kind(), Kind::unavailable);
+  EXPECT_EQ(still.count(100), 0U);
+  rd_kafka_mock_clear_request_errors(cluster_, produce_request);
+  EXPECT_EQ(to->send(std::span(all).subspan(120)).kind(), Kind::all) << "room was made";
+  EXPECT_EQ(to->trouble(), "");
+  expect_in_order(300, 3);
+  EXPECT_EQ(received().size(), 300U) << "and nothing twice";
+}
+
 class KafkaFatal : public KafkaMock, public ::testing::WithParamInterface<rd_kafka_resp_err_t> {};
 
 TEST_P(KafkaFatal, AProducerThatIsLostIsReplaced) {
