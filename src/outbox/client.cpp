@@ -52,7 +52,7 @@ struct Staged::Pending {
   /// them: they shall not wait, and hold up their keys, until that lease is over.
   void in_doubt() {
     places = {};
-    if (!hot.empty()) dispatcher->free_doubtful(hot);
+    if (!hot.empty()) dispatcher->doubt(hot);
   }
 
   /// The caller says that the rows are committed; look before believing it. Rows that are there are ours from

@@ -235,6 +235,11 @@ void OutboxDispatcher::request_poll(std::optional<SteadyPoint> when) {
   if (accepting_ && on_poll_wanted_) on_poll_wanted_(when);
 }
 
+void OutboxDispatcher::doubt(std::span<const OutboxItem> events) {
+  const MutexLock lock(mutex_);
+  if (accepting_ && on_doubt_) on_doubt_(events);
+}
+
 OutboxItem OutboxDispatcher::take() {
   bool hot = !queues_.hot.empty();
   if (hot && !queues_.cold.empty()) {

@@ -133,11 +133,10 @@ class OutboxDispatcher {
   void on_poll_wanted(PollWanted callback) { on_poll_wanted_ = std::move(callback); }
   /// Now, or at the given time.
   void request_poll(std::optional<SteadyPoint> when = {});
-
-  /// Of events that were to come here, but nobody knows whether their commit happened: frees their rows, if
-  /// they are there, as soon as the database takes it, and looks for them. Where the completer has no room,
-  /// or nobody runs, they come free with their leases. Never blocks.
-  void free_doubtful(std::span<const OutboxItem> events);
+  /// Who is told of events that were to come here, but nobody knows whether their commit happened. As above.
+  using InDoubt = std::function<void(std::span<const OutboxItem> events)>;
+  void on_doubt(InDoubt callback) { on_doubt_ = std::move(callback); }
+  void doubt(std::span<const OutboxItem> events);
 
   /// Writes a result, by the completer or, inline, at once.
   void submit(FinishedEvent result);
@@ -181,6 +180,7 @@ class OutboxDispatcher {
   DispatcherOptions options_;
   FailureLog deaths_;
   PollWanted on_poll_wanted_;
+  InDoubt on_doubt_;
 
   mutable Mutex mutex_;
   CondVar ready_;    // something to run, or stopping

@@ -72,12 +72,14 @@ struct Outbox::Parts {
                 .interval = options.poller_interval,
                 .clock = options.clock,
                 .metrics = options.metrics,
-                .log = options.log}),
+                .log = options.log,
+                .search = &storage.outbox_search_store()}),
         lease_keeper(store, in_flight, options.lease, *options.clock, options.log),
         admin(storage) {
-    if (options.poller_enabled && !options.inline_dispatch)
-      dispatcher->on_poll_wanted(
-          [this](std::optional<SteadyPoint> when) { when ? poller.wake_at(*when) : poller.poke(); });
+    if (!options.poller_enabled || options.inline_dispatch) return;
+    dispatcher->on_poll_wanted(
+        [this](std::optional<SteadyPoint> when) { when ? poller.wake_at(*when) : poller.poke(); });
+    dispatcher->on_doubt([this](std::span<const OutboxItem> events) { poller.look_for(events); });
   }
 
   /// On the completer's thread, after results are in the database.

@@ -2,6 +2,7 @@
 #include "outbox/poller.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -17,6 +18,11 @@ namespace {
 
 constexpr Duration shortest_pause = std::chrono::milliseconds{50};
 constexpr std::size_t most_keys = 1024;
+constexpr std::size_t most_doubtful = 1000;  // the others wait for the end of their leases
+/// When a database is likely to be back that was away in the middle of a commit; then with each look.
+constexpr std::array<Duration, 3> looks_after_doubt{std::chrono::milliseconds{100}, std::chrono::seconds{1},
+                                                    std::chrono::seconds{3}};
+constexpr Duration between_doubtful_looks = std::chrono::milliseconds{50};
 
 }  // namespace
 
@@ -74,6 +80,46 @@ void OutboxPoller::continue_keys(std::vector<std::string> keys) {
     }
   }
   wake_.notify_all();
+}
+
+void OutboxPoller::look_for(std::span<const OutboxItem> events) {
+  const SteadyPoint now = options_.clock->steady_now();
+  {
+    const MutexLock lock(mutex_);
+    for (const OutboxItem& event : events) {
+      if (doubtful_.size() >= most_doubtful) break;
+      doubtful_.push_back({{event.id(), event.token}, event.lease_end});
+    }
+    for (const Duration wait : looks_after_doubt) wake_times_.add(now + wait);
+  }
+  wake_.notify_all();
+}
+
+void OutboxPoller::free_doubtful() noexcept {
+  std::vector<Doubtful> some;
+  {
+    const SteadyPoint now = options_.clock->steady_now();
+    const MutexLock lock(mutex_);
+    if (doubtful_.empty() || options_.search == nullptr || now < next_doubtful_look_) return;
+    next_doubtful_look_ = now + between_doubtful_looks;
+    std::erase_if(doubtful_, [&](const Doubtful& one) { return one.until <= now; });
+    some.swap(doubtful_);
+  }
+  try {
+    std::vector<EventId> ids;
+    for (const Doubtful& one : some) ids.push_back(one.lease.id);
+    const std::vector<EventId> there = options_.search->known(ids);
+    const std::unordered_set<EventId> found(there.begin(), there.end());
+    std::erase_if(some, [&](const Doubtful& one) {
+      if (!found.contains(one.lease.id)) return false;
+      dispatcher_.submit({Completion{one.lease, Completion::Kind::release, {}, {}, {}}, {}});
+      return true;
+    });
+  } catch (const std::exception&) {
+    // It is away, and asked again.
+  }
+  const MutexLock lock(mutex_);
+  doubtful_.insert(doubtful_.end(), some.begin(), some.end());
 }
 
 void OutboxPoller::ordered_ended(std::size_t delivered, std::size_t failed) {
@@ -148,6 +194,7 @@ OutboxPoller::Claimed OutboxPoller::claim_once(SignOfLife* sign) {
   if (sign != nullptr) sign->elsewhere();  // somebody else's cycle may be waiting for the database
   const MutexLock cycle(cycle_mutex_);
   OutboxDispatcher::ClaimWindow window(dispatcher_, options_.batch_size);
+  free_doubtful();
   if (window.limit() == 0) return {};
 
   std::vector<std::string> keys;

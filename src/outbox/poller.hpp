@@ -14,6 +14,7 @@
 #include "postrider/detail/sync.hpp"
 #include "postrider/log.hpp"
 #include "postrider/metrics.hpp"
+#include "storage/outbox_search_store.hpp"
 #include "storage/outbox_store.hpp"
 
 namespace postrider {
@@ -27,6 +28,7 @@ struct PollerOptions {
   Clock* clock = nullptr;
   MetricsExporter* metrics = nullptr;
   LogCallback log;
+  OutboxSearchStore* search = nullptr;  ///< null: commits in doubt are not looked for
 };
 
 /// Brings what the hot path did not: rows of crashed nodes, retries that fell due, overflow, rows inserted by
@@ -51,6 +53,9 @@ class OutboxPoller {
   void continue_keys(std::vector<std::string> keys);
   /// So many events with keys were delivered, and so many failed, each stopping its key.
   void ordered_ended(std::size_t delivered, std::size_t failed);
+  /// Their commits are in doubt. Where it has happened, their rows are leased to this node, which does not
+  /// have them: they are looked for until these leases are over, and given back when they are there.
+  void look_for(std::span<const OutboxItem> events);
   /// Of its thread.
   [[nodiscard]] const SignOfLife& sign_of_life() const noexcept { return sign_of_life_; }
 
@@ -64,6 +69,13 @@ class OutboxPoller {
   /// As `poll_once`; `sign` is null unless this is the poller's own thread.
   Claimed poll(SignOfLife* sign) POSTRIDER_EXCLUDES(cycle_mutex_);
   Claimed claim_once(SignOfLife* sign) POSTRIDER_EXCLUDES(cycle_mutex_);
+  struct Doubtful {
+    LeaseRef lease;
+    SteadyPoint until;
+  };
+  /// Reads first: a row that is not committed yet would hold up the one that writes. Throws nothing: what
+  /// keeps it from looking is told by the claim.
+  void free_doubtful() noexcept POSTRIDER_EXCLUDES(mutex_);
   /// For the next claim: keys that nobody else may look for soon.
   void ask_again(std::span<const std::string> keys) POSTRIDER_EXCLUDES(mutex_);
   /// False when stopping.
@@ -80,6 +92,8 @@ class OutboxPoller {
   bool poked_ POSTRIDER_GUARDED_BY(mutex_) = false;
   WakeTimes wake_times_ POSTRIDER_GUARDED_BY(mutex_);
   std::vector<std::string> keys_ POSTRIDER_GUARDED_BY(mutex_);
+  std::vector<Doubtful> doubtful_ POSTRIDER_GUARDED_BY(mutex_);
+  SteadyPoint next_doubtful_look_ POSTRIDER_GUARDED_BY(mutex_){};
   RunLength run_length_ POSTRIDER_GUARDED_BY(mutex_);
   SignOfLife sign_of_life_;
   std::thread thread_;
