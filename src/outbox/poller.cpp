@@ -95,7 +95,7 @@ void OutboxPoller::look_for(std::span<const OutboxItem> events) {
   wake_.notify_all();
 }
 
-void OutboxPoller::free_doubtful() noexcept {
+void OutboxPoller::free_doubtful() {
   std::vector<Doubtful> some;
   {
     const SteadyPoint now = options_.clock->steady_now();

@@ -73,9 +73,9 @@ class OutboxPoller {
     LeaseRef lease;
     SteadyPoint until;
   };
-  /// Reads first: a row that is not committed yet would hold up the one that writes. Throws nothing: what
-  /// keeps it from looking is told by the claim.
-  void free_doubtful() noexcept POSTRIDER_EXCLUDES(mutex_);
+  /// Reads first: a row that is not committed yet would hold up the one that writes. That the database is
+  /// away is told by the claim.
+  void free_doubtful() POSTRIDER_EXCLUDES(mutex_);
   /// For the next claim: keys that nobody else may look for soon.
   void ask_again(std::span<const std::string> keys) POSTRIDER_EXCLUDES(mutex_);
   /// False when stopping.
