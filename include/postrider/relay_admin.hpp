@@ -121,6 +121,10 @@ class RelayAdmin {
   /// past an event that is refused), PAUSED ones stay so.
   std::size_t move_to(const PairSelector& which, Position position);
 
+  /// Forgets how far they are: for pairs that nobody shall publish any more. Throws Error(conflict) when a
+  /// living node leads one of them, which would make it again. Their dead letters stay.
+  std::size_t forget(const PairSelector& which);
+
   /// Living ones first.
   [[nodiscard]] std::vector<LeaderStatus> leaders() const;
   /// By name. One that was ended by force is among them until its lease would have been over.

@@ -12,7 +12,7 @@
 #include <system_error>
 #include <vector>
 
-#include "config/quoted.hpp"
+#include "config/in_quotes.hpp"
 #include "core/nearest.hpp"
 #include "core/utf8.hpp"
 #include "postrider/error.hpp"
@@ -241,10 +241,10 @@ void ConfigFile::refuse_unknown(const ConfigValue& value, std::span<const std::s
   const std::string_view name = without_index(value.name);
   const bool known_otherwise = std::find(known.begin(), known.end(), name) != known.end();
   if (known_otherwise) {
-    refuse(value.line, "the option " + quoted(name) + where + " is no list", {},
+    refuse(value.line, "the option " + in_quotes(name) + where + " is no list", {},
            "write one value, without [ and ]");
   }
-  refuse(value.line, "there is no option " + quoted(name) + where, {}, hint_for(nearest_of(name, known)));
+  refuse(value.line, "there is no option " + in_quotes(name) + where, {}, hint_for(nearest_of(name, known)));
 }
 
 void ConfigFile::refuse_unknown(const ConfigTable& table, std::span<const std::string_view> known) const {
@@ -261,7 +261,7 @@ void ConfigFile::refuse_unknown(const ConfigTable& table, std::span<const std::s
   for (const std::string_view one : known) {
     if (without_index(one) == nearest && one != nearest) meant = as_written(one);
   }
-  refuse(table.line, "there is no table " + quoted(name), {}, hint_for(meant));
+  refuse(table.line, "there is no table " + in_quotes(name), {}, hint_for(meant));
 }
 
 }  // namespace postrider::config

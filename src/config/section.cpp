@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "config/quoted.hpp"
+#include "config/in_quotes.hpp"
 #include "core/age.hpp"
 #include "core/utf8.hpp"
 #include "postrider/error.hpp"
@@ -125,7 +125,7 @@ std::optional<Section::Found> Section::find(std::string_view name) {
 }
 
 void Section::refuse(const Found& found, std::string_view name, const std::string& wanted) const {
-  const std::string what = table_ + "." + std::string(name) + " cannot be " + quoted(found.text);
+  const std::string what = table_ + "." + std::string(name) + " cannot be " + in_quotes(found.text);
   source_.refused_options_.insert(table_ + "." + std::string(name));
   if (found.from_file) {
     source_.refuse(found.line, what, "it must be " + wanted);
@@ -194,14 +194,14 @@ std::optional<std::string> Section::expanded(const Found& found, std::string_vie
     } else if (of_environment) {
       const std::string variable(inside.substr(4));
       const char* const value = std::getenv(variable.c_str());  // NOLINT(concurrency-mt-unsafe): at start
-      if (value == nullptr) return refused("the environment variable " + quoted(variable) + " is not set");
+      if (value == nullptr) return refused("the environment variable " + in_quotes(variable) + " is not set");
       out += value;
     } else {
       const std::string path(inside.substr(5));
       std::optional<std::string> content = beginning_of(path);
-      if (!content) return refused("the file " + quoted(path) + " cannot be read");
+      if (!content) return refused("the file " + in_quotes(path) + " cannot be read");
       if (content->size() > largest_secret) {
-        return refused("the file " + quoted(path) + " is larger than 64 KiB");
+        return refused("the file " + in_quotes(path) + " is larger than 64 KiB");
       }
       while (!content->empty() && (content->back() == '\n' || content->back() == '\r')) content->pop_back();
       out += *content;

@@ -107,6 +107,7 @@ void OutboxPoller::free_doubtful() {
   }
   try {
     std::vector<EventId> ids;
+    ids.reserve(some.size());
     for (const Doubtful& one : some) ids.push_back(one.lease.id);
     const std::vector<EventId> there = options_.search->known(ids);
     const std::unordered_set<EventId> found(there.begin(), there.end());

@@ -87,6 +87,29 @@ std::size_t RelayAdmin::move_to(const PairSelector& which, Position position) {
   return count;
 }
 
+std::size_t RelayAdmin::forget(const PairSelector& which) {
+  const std::vector<PairStatus> pairs = list(which);
+  require(pairs.size(), which);
+  const std::vector<LeaderStatus> nodes = leaders();
+  const auto refuse = [](const PairStatus& pair, const std::string& why) {
+    throw Error(ErrorCode::conflict,
+                "cannot forget topic '" + pair.name.topic + "' of publisher '" + pair.name.publisher + "'",
+                why, "take the pair out of all nodes' configurations first");
+  };
+  for (const PairStatus& pair : pairs) {
+    const bool led = std::any_of(nodes.begin(), nodes.end(), [&](const LeaderStatus& node) {
+      return node.alive && node.node == pair.leader;
+    });
+    if (led) refuse(pair, "node " + pair.leader + " leads it");
+  }
+  for (const PairStatus& pair : pairs) {
+    if (!storage_.relay_admin_store().forget(pair.name, pair.leader))
+      refuse(pair, "somebody has just taken it");
+  }
+  tell(storage_);
+  return pairs.size();
+}
+
 std::vector<LeaderStatus> RelayAdmin::leaders() const {
   std::vector<LeaderStatus> leaders;
   const PairCensus census = storage_.progress_store().census({}, {});

@@ -58,7 +58,7 @@ void Scheduler::begin_tail() {
   const MutexLock lock(mutex_);
   routed_from_ = end.head;
   for (const auto& [name, topic] : topics_) topic->last_match = end.head;
-  tail_.restart(std::move(end));
+  tail_.restart(end);
   tail_started_ = true;
   proven_until_ = options_.clock->steady_now() + proof_holds;
 }

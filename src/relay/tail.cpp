@@ -14,10 +14,10 @@ std::size_t bytes_of(const StoredEvent& event) {
   return bytes;
 }
 
-void Tail::restart(StreamEnd end) {
+void Tail::restart(const StreamEnd& end) {
   events_.clear();
   from_ = end.head;
-  end_ = std::move(end);
+  end_ = end;
   bytes_ = 0;
 }
 

@@ -35,7 +35,7 @@ class Tail {
   explicit Tail(std::size_t max_bytes) : max_bytes_(max_bytes) {}
 
   /// Begins again, empty, behind this end.
-  void restart(StreamEnd end);
+  void restart(const StreamEnd& end);
   /// What stands behind `head`, in order, and how far was looked. Drops the oldest until the rest fits.
   void append(std::vector<StoredEvent> events, Position seen);
 

@@ -111,6 +111,9 @@ class RelayAdminStore {
   /// Raises their epochs too, so that what their leaders are about to write is refused. Errors are forgotten,
   /// FAILED ones are ACTIVE again.
   virtual std::size_t move_to(const PairSelector& which, Position position) = 0;
+  /// Removes the pair's row, if this is who leads it (empty: nobody). False when it is not, or there is none.
+  /// Its dead letters stay.
+  virtual bool forget(const PairName& pair, std::string_view leader) = 0;
   /// By topic, publisher and position; those behind `after`.
   [[nodiscard]] virtual std::vector<DeadLetter> dead_letters(const PairSelector& which, std::size_t limit,
                                                              Position after) = 0;

@@ -113,6 +113,14 @@ std::size_t SqlRelayAdminStore::move_to(const PairSelector& which, Position posi
   return static_cast<std::size_t>(where_selected(query, which).run().affected);
 }
 
+bool SqlRelayAdminStore::forget(const PairName& pair, std::string_view leader) {
+  SqlQuery query(dialect_);
+  query.sql("delete from ").table(progress_table).sql(" where topic = ").bind(pair.topic);
+  query.sql(" and publisher = ").bind(pair.publisher);
+  query.sql(" and coalesce(leader_instance, '') = ").bind(leader);
+  return query.run().affected == 1;
+}
+
 std::vector<DeadLetter> SqlRelayAdminStore::dead_letters(const PairSelector& which, std::size_t limit,
                                                          Position after) {
   SqlQuery query(dialect_);

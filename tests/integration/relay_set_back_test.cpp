@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a restored backup, or somebody with SQL, does to a relay that runs.
 #include "integration/relay_fixture.hpp"
+#include "storage/progress_store.hpp"
 
 namespace postrider {
 namespace {
@@ -74,6 +75,28 @@ TEST_P(RelayTrouble, RowsThatSomebodyHasRemovedAreMadeAnew) {
   EXPECT_EQ(status("all", "p").leader, relay.node());
   EXPECT_EQ(latch("p")->positions().back(), Position{7});
   relay.stop();
+}
+
+TEST_P(RelayTrouble, APairIsForgottenWhenNobodyLeadsItAnyMore) {
+  append(5);
+  Relay relay(storage(), logging("a"));
+  relay.add({.name = "all"}, latch("p")).add({.name = "other"}, latch("p"));
+  relay.run_once();
+  const PairSelector which = PairSelector::pair("all", "p");
+  try {
+    admin().forget(which);
+    ADD_FAILURE() << "it is led";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::conflict);
+    EXPECT_THAT(error.what(), HasSubstr("node " + relay.node() + " leads it"));
+  }
+  EXPECT_EQ(status("all", "p").position, Position{5});
+  relay.stop();
+  EXPECT_EQ(admin().forget(which), 1U);
+  EXPECT_FALSE(admin().find("all", "p"));
+  EXPECT_TRUE(admin().find("other", "p"));
+  EXPECT_THROW(admin().forget(which), Error) << "there is none any more";
+  EXPECT_FALSE(storage().relay_admin_store().forget({"other", "p"}, "somebody else"));
 }
 
 TEST_P(RelayTrouble, ARelayThatRunsFindsItsRowsAgain) {

@@ -143,6 +143,14 @@ Response rewind(Call& call) {
                 [&] { RelayAdmin(call.storage).move_to(pair_of(call), Position{*number}); });
 }
 
+Response forget(Call& call) {
+  const PairSelector which = pair_of(call);
+  (void)some_pairs(call, which);
+  const std::size_t pairs = RelayAdmin(call.storage).forget(which);
+  call.done = "forget " + *which.topic + "/" + *which.publisher;
+  return json_response({{"forgotten", pairs}});
+}
+
 /// What nobody has run since its row was removed may have letters all the same.
 Response dead_letters(Call& call) {
   constexpr std::array<std::string_view, 2> known{"limit", "cursor"};
@@ -304,6 +312,7 @@ std::vector<ApiRoute> relay_routes(const std::function<Relay*()>& relay) {
        .role = Role::admin,
        .body_limit = small_body,
        .handler = rewind},
+      {.method = Method::post, .pattern = of_pair + "/forget", .role = Role::admin, .handler = forget},
   };
   for (const auto& [name, verb] : std::array<std::pair<const char*, PairVerb>, 3>{
            {{"pause", &RelayAdmin::pause}, {"resume", &RelayAdmin::resume}, {"reset", &RelayAdmin::reset}}}) {

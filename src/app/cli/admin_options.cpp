@@ -29,7 +29,7 @@ bool is_absent(const Database& database) {
 }
 
 std::string Database::how_to_make() const {
-  const std::string makes_it = "postrider migrate " + named + " makes it";
+  std::string makes_it = "postrider migrate " + named + " makes it";
   const std::optional<std::string> path = sqlite_file(url);
   if (!from_config || !path) return makes_it;
   // Whoever makes it owns it; and where a relative path begins depends on who reads it.

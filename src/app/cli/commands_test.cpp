@@ -341,6 +341,9 @@ TEST_P(CommandsTest, DeadLettersOfTheRelayAreListedAndDiscarded) {
   EXPECT_EQ(json({"topics", "discard", "--all", "--dry-run"}).at("events"), 3);
   EXPECT_EQ(json({"topics", "discard", "--topic", "wallets", "--until", "1"}).at("events"), 1);
   EXPECT_THAT(run({"topics", "discard", "--publisher", "kafka"}).out, HasSubstr("2 dead letters discarded"));
+  EXPECT_EQ(run({"topics", "forget"}).code, 1) << "it must be said which";
+  EXPECT_EQ(json({"topics", "forget", "--topic", "wallets"}).at("forgotten"), 1);
+  EXPECT_EQ(run({"topics", "forget", "--topic", "wallets"}).code, 1) << "there is none any more";
   EXPECT_TRUE(json({"topics", "dead"}).as_array().empty());
   EXPECT_EQ(json({"store", "head"}).at("head"), 1) << "the event stays";
 }

@@ -143,7 +143,7 @@ int run_eventlog(const EventlogOptions& options) {
   config.eventlog.enabled = true;
   config.eventlog.max_batch = options.max_batch;
   if (!options.retention.empty()) config.eventlog.retention = parse_age("--retention", options.retention);
-  return run_daemon(std::move(config), {.what = "event log API on"});
+  return run_daemon(config, {.what = "event log API on"});
 }
 
 int run_purge(const EventlogPurgeOptions& options, Change& change) {

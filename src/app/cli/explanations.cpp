@@ -174,8 +174,8 @@ constexpr std::array all{
         "The log says why: mostly a full disk, or a user without the right to write. It goes on by itself "
         "once that has changed."},
     Explanation{"unled-pair", kind_cause, "Nodes lead other pairs, but none has this topic and publisher.",
-                "Start the program that has them; when nobody shall publish it any more, remove its row of "
-                "outbox_topic_progress."},
+                "Start the program that has them; when nobody shall publish it any more: postrider topics "
+                "forget --topic NAME --publisher NAME."},
     Explanation{"still-pair", kind_cause,
                 "A pair is led, has events, and publishes none of them, without an error.",
                 "A call to its publisher may hang: see the log of the node that the finding names."},

@@ -238,6 +238,23 @@ void add_relay_commands(CLI::App& app, Chosen& chosen) {
     RelayAdmin(storage).move_to(chosen_pairs(given), Position{given.position});
     return print_pairs(storage, given);
   });
+  auto forgotten = std::make_shared<PairOptionsOfCommand>();
+  CLI::App& forget =
+      add_pair_command(topics, "forget", "Remove pairs that nobody shall publish any more", forgotten);
+  forget.add_flag("--all", forgotten->all, "All pairs");
+  when_chosen_to_change(forget, chosen, forgotten,
+                        [](Storage& storage, const PairOptionsOfCommand& given, Change& change) {
+                          const PairSelector which = chosen_pairs(given);
+                          change.begin();
+                          const std::size_t pairs = RelayAdmin(storage).forget(which);
+                          change.done(static_cast<std::int64_t>(pairs));
+                          if (given.format == Format::json) {
+                            std::cout << json::serialize(json::object{{"forgotten", pairs}}) << '\n';
+                          } else {
+                            std::cout << "postrider: " << counted(pairs, "pair") << " forgotten\n";
+                          }
+                          return 0;
+                        });
   add_dead_commands(topics, chosen);
   when_chosen_on_storage(*app.add_subcommand("leaders", "Which nodes live, and what they lead"), chosen,
                          std::make_shared<AdminOptions>(), print_leaders);

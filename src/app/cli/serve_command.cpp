@@ -21,7 +21,7 @@ void add_serve_commands(CLI::App& app, Chosen& chosen) {
 int run_serve(const ServeOptions& options) {
   const auto read = [&options] { return config::read_daemon_config(options.config); };
   config::ReadConfig first = read();
-  return run_daemon(std::move(first.config), {.read_again = read, .effective = std::move(first.effective)});
+  return run_daemon(first.config, {.read_again = read, .effective = std::move(first.effective)});
 }
 
 }  // namespace postrider::cli

@@ -9,6 +9,7 @@
 
 #include "app/daemon/diagnosis.hpp"
 #include "app/daemon/figures.hpp"
+#include "postrider/open.hpp"
 #include "support/backend.hpp"
 
 namespace postrider::daemon {

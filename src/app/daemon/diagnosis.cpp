@@ -146,9 +146,10 @@ bool leads(const Figures& figures, const std::string& node) {
 /// Of one that is ACTIVE, has events to publish for a while and no error. Empty when it only takes its time.
 void look_at_waiting_pair(const Figures& figures, const PairStatus& pair, Findings& findings) {
   if (pair.leader.empty()) {
-    findings.add(Cause::unled_pair, "nobody leads pair " + name_of(pair) + ": " + lag_of(pair),
-                 "start a node that has this topic and publisher, or remove the pair's row when nobody shall "
-                 "publish it any more");
+    findings.add(
+        Cause::unled_pair, "nobody leads pair " + name_of(pair) + ": " + lag_of(pair),
+        "start a node that has this topic and publisher, or postrider topics forget it when nobody shall "
+        "publish it any more");
     return;
   }
   const bool lately = pair.last_published_at && figures.at - *pair.last_published_at < patience;

@@ -39,6 +39,7 @@ const std::map<std::string, Role>& table() {
       {"POST /api/topics/{topic}/publishers/{publisher}/resume", Role::operator_},
       {"POST /api/topics/{topic}/publishers/{publisher}/reset", Role::operator_},
       {"POST /api/topics/{topic}/publishers/{publisher}/rewind", Role::admin},
+      {"POST /api/topics/{topic}/publishers/{publisher}/forget", Role::admin},
       {"GET /api/topics/{topic}/publishers/{publisher}/dead", Role::viewer},
       {"POST /api/topics/{topic}/publishers/{publisher}/dead/discard", Role::admin},
       {"GET /api/outbox/counts", Role::viewer},

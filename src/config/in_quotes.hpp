@@ -7,7 +7,7 @@
 namespace postrider::config {
 
 /// What somebody wrote, for a message: in quotes, cut where it is long, valid UTF-8 whatever it was.
-[[nodiscard]] std::string quoted(std::string_view text);
+[[nodiscard]] std::string in_quotes(std::string_view text);
 
 /// A table as one writes it: "[storage]", and "[[outbox.routes]]" for "outbox.routes[0]".
 [[nodiscard]] std::string as_written(std::string_view table);

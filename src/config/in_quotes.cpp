@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/quoted.hpp"
+#include "config/in_quotes.hpp"
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 
 namespace postrider::config {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   constexpr std::size_t shown = 100;
   return "'" + utf8_repaired(utf8_prefix(text, shown)) + "'";
 }
