@@ -183,7 +183,7 @@ void Scheduler::leave_one(Pair& pair) {
 
 void Scheduler::lead(const std::vector<LedPair>& pairs) {
   const MutexLock lock(mutex_);
-  if (led_ == 0) proven_until_.reset();  // what it knows may be from long ago
+  if (led_ == 0) tail_started_ = false;  // what it knows may be from long ago
   for (const LedPair& led : pairs) {
     if (Pair* const pair = find(led.name)) lead_one(*pair, led);
   }
