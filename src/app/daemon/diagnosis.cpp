@@ -11,6 +11,8 @@
 namespace postrider::daemon {
 namespace {
 
+/// What an error's own advice stands behind.
+constexpr std::string_view hint_mark = ". Hint: ";
 /// Younger than this, waiting is normal.
 constexpr Duration patience = std::chrono::seconds{60};
 /// … but what was tried and not taken is no news for a shorter time.
@@ -39,7 +41,12 @@ std::string lag_of(const PairStatus& pair) {
 
 class Findings {
  public:
+  /// An error at the end of the text that knows what is to be done says so itself.
   void add(Cause cause, std::string text, std::string hint) {
+    if (const std::size_t mark = text.find(hint_mark); mark != std::string::npos) {
+      hint = text.substr(mark + hint_mark.size());
+      text.resize(mark);
+    }
     std::size_t& count = counts_[static_cast<std::size_t>(cause)];
     if (++count <= told_of_each) all_.push_back({cause, std::move(text), std::move(hint)});
   }
@@ -95,8 +102,7 @@ void look_at_sinks(const Figures* figures, const std::vector<SinkHealth>& sinks,
   std::map<std::string, Waiting> waiting = waiting_by_publisher(figures);
   const auto tell = [&](const std::string& name, const std::string& type, const std::string& reason,
                         std::int64_t events, bool tried_again = true) {
-    // One that knows what is to be done says so itself.
-    constexpr std::string_view hint_mark = ". Hint: ";
+    // It does not stand at the end here.
     const std::size_t mark = reason.find(hint_mark);
     const std::string what = reason.substr(0, mark);
     const std::string own_hint =

@@ -251,6 +251,16 @@ TEST(Diagnosis, NobodyIsSaidToTryAgainWhoIsNotKnownToRun) {
   EXPECT_THAT(hint({}, Cause::unhealthy_sink), HasSubstr("once a node with [relay] enabled = true runs"));
 }
 
+TEST(Diagnosis, AnErrorsOwnHintIsTheOnlyOne) {
+  Figures figures = healthy();
+  figures.pairs[0].error_count = 2;
+  figures.pairs[0].last_error = "no such topic. Hint: create it";
+  const std::vector<Finding> findings = diagnose(&figures, {});
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].text, "pair wallets/kafka has failed 2 times and tries again: no such topic");
+  EXPECT_EQ(findings[0].hint, "create it");
+}
+
 TEST(Diagnosis, ASinkThatSaysItselfWhatToDoIsNotContradicted) {
   const Figures figures = healthy();
   const std::vector<Finding> findings = diagnose(
