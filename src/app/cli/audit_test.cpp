@@ -59,6 +59,7 @@ const std::map<std::string, std::vector<std::string>>& changing() {
       {"topics reset", {"--publisher", "p"}},
       {"topics rewind", {"--to", "0", "--all"}},
       {"topics discard", {"--all"}},
+      {"topics forget", {"--topic", "old"}},
       {"projections pause", {"view"}},
       {"projections resume", {"view", "--version", "1"}},
   };
@@ -144,6 +145,7 @@ class AuditTest : public CliTest {
         " (name, version, live, created_at, updated_at) select " + "'view', 1, " +
         (backend() == "postgres" ? "true" : "1") + ", created_at, updated_at from " +
         table("outbox_topic_progress"));
+    storage().progress_store().add(std::vector<NewPair>{{{"old", "p"}, Position{0}}});
     ASSERT_EQ(run({"publish", "T", "--id", "dead1"}).code, 0);
     const auto claimed = storage().outbox_store().claim({.owner = "x", .lease = 60s, .limit = 1});
     ASSERT_EQ(claimed.size(), 1U);

@@ -70,7 +70,7 @@ TEST_F(JsonTest, EveryCommandThatHasAnOutputFormatSpeaksJson) {
         "1, 1, 1, 1)");
     tx.execute(
         "insert into postrider_outbox_topic_progress (topic, publisher, created_at, updated_at) values ('t', "
-        "'p', 1, 1)");
+        "'p', 1, 1), ('old', 'p', 1, 1)");
     tx.commit();
     const auto claimed = storage->outbox_store().claim({.owner = "x", .lease = 60s, .limit = 1});
     ASSERT_EQ(claimed.size(), 1U);
@@ -102,6 +102,7 @@ TEST_F(JsonTest, EveryCommandThatHasAnOutputFormatSpeaksJson) {
       {"postrider topics reset", {"--all"}},
       {"postrider topics rewind", {"--to", "0", "--all"}},
       {"postrider topics discard", {"--all"}},
+      {"postrider topics forget", {"--topic", "old"}},
       {"postrider token create", {"--file", dir_.file("tokens"), "--name", "me"}},
       {"postrider token list", {"--file", dir_.file("tokens")}},
       {"postrider token revoke", {"--file", dir_.file("tokens"), "--name", "me"}},
