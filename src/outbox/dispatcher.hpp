@@ -137,6 +137,8 @@ class OutboxDispatcher {
   using InDoubt = std::function<void(std::span<const OutboxItem> events)>;
   void on_doubt(InDoubt callback) { on_doubt_ = std::move(callback); }
   void doubt(std::span<const OutboxItem> events);
+  /// Whether the event is in memory here.
+  [[nodiscard]] bool holds(const EventId& id) const { return in_flight_.find(id).has_value(); }
 
   /// Writes a result, by the completer or, inline, at once.
   void submit(FinishedEvent result);

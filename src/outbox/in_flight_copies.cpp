@@ -121,6 +121,8 @@ InFlightCopies::Ended InFlightCopies::ended(const Completion& result) {
   const std::optional<InFlightTracker::Hold> held = in_flight_.find(result.lease.id);
   const bool lost = held && held->lost;
   std::optional<OutboxItem> copy = take_waiting(result.lease, lost);
+  // Of a copy that went back without having been held: what is held by now was claimed after that.
+  if (!copy && held && !lost && Token{held->token} > result.lease.token) return {};
   if (copy && !lost && missed_by_this_claim(result, copy->token))
     return {.write_again = under(result, copy->token)};
   if (claiming_ && !copy && for_good(result)) {

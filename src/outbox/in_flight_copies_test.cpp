@@ -188,6 +188,20 @@ TEST_F(InFlightCopiesTest, ARetryThatWasDueBeforeItsResultWasHeardOfIsNotStrande
   }
 }
 
+/// An ordered copy is not queued but goes back, and is held no longer. The next claim may come before the
+/// word that it is back: ended by that word, its event would be dropped, and its row leased to nobody's
+/// memory.
+TEST_F(InFlightCopiesTest, ACopyThatWentBackDoesNotEndTheClaimThatFollowed) {
+  expect_queued(claimed(3), 3);
+  expect_kept_back(claimed(4));
+  EXPECT_TRUE(written(Kind::release, 3).requeue);
+  expect_queued(claimed(5), 5);
+  expect_over(written(Kind::release, 4));
+  expect_held_under(5);
+  expect_over(written(Kind::done, 5));
+  expect_queued(claimed(6), 6);
+}
+
 TEST_F(InFlightCopiesTest, AReplayInBetweenIsNotTakenForTheOldDeath) {
   for (const Kind kind : {Kind::done, Kind::dead}) {
     expect_queued(claimed(1), 1);

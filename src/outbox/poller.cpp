@@ -113,6 +113,7 @@ void OutboxPoller::free_doubtful() {
     const std::unordered_set<EventId> found(there.begin(), there.end());
     std::erase_if(some, [&](const Doubtful& one) {
       if (!found.contains(one.lease.id)) return false;
+      if (dispatcher_.holds(one.lease.id)) return true;  // published once more, and on its way
       dispatcher_.submit({Completion{one.lease, Completion::Kind::release, {}, {}, {}}, {}});
       return true;
     });
